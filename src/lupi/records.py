@@ -1,0 +1,183 @@
+"""What runs leave on disk, and how it is read back. No torch: evidence and report build on this.
+
+    runs/<comparison>/comparison.json        resolved settings and the planned runs
+    runs/<comparison>/<run id>/settings.json resolved settings of the run
+                               metrics.jsonl one row per epoch, appended and fsynced
+                               result.json   written whole, then renamed: the run is finished
+                               environment.json  machine and versions (not part of the result)
+                               samples.npz   a few pictures with their variance maps, if any
+                               failure.txt   traceback of the last attempt, if it failed
+                               checkpoint/   weights
+
+Anything may be killed at any moment: a file is either whole or absent, except the last line of
+`metrics.jsonl`, which readers skip, with a warning, when it is torn.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lupi.errors import LupiError
+
+FORMAT = 1
+
+
+def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file, then rename it to `path`: whole or absent."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write `document` whole, with sorted keys, so that equal results are equal files."""
+    text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    write_whole(path, lambda temporary: _write_text(temporary, text))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON document that `write_json` wrote."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LupiError(f"{path} can't be read as a record: {error}") from None
+    if not isinstance(document, dict):
+        raise LupiError(f"{path} can't be read as a record: it holds no JSON object")
+    return document
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Append one line of JSON and force it to disk."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row, sort_keys=True) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the rows of a `.jsonl` file and warnings about lines that are not whole."""
+    rows: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    if not path.exists():
+        return rows, warnings
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if isinstance(row, dict):
+            rows.append(row)
+        else:
+            warnings.append(f"{path}: line {number} is torn and was skipped")
+    return rows, warnings
+
+
+def rewrite_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Replace a `.jsonl` file by these rows."""
+    text = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
+    write_whole(path, lambda temporary: _write_text(temporary, text))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One cell of a comparison: where its record is, and what it is."""
+
+    run_id: str
+    arm: str
+    size: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What is on disk of one planned run."""
+
+    plan: PlannedRun
+    folder: Path
+    result: dict[str, Any] | None = None
+    """The content of result.json; None while the run is unfinished."""
+    failure: str | None = None
+
+    def metrics(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """Return the rows of metrics.jsonl, and warnings."""
+        return read_rows(self.folder / "metrics.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRecord:
+    """A comparison as read from its folder."""
+
+    folder: Path
+    settings: dict[str, Any]
+    runs: list[RunRecord]
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def finished(self) -> list[RunRecord]:
+        """The runs that have a result."""
+        return [run for run in self.runs if run.result is not None]
+
+
+def write_comparison(folder: Path, settings: Mapping[str, Any], plan: Iterable[PlannedRun]) -> None:
+    """Record what a comparison is going to run."""
+    rows = [
+        {"run_id": run.run_id, "arm": run.arm, "size": run.size, "seed": run.seed} for run in plan
+    ]
+    write_json(
+        folder / "comparison.json", {"format": FORMAT, "settings": dict(settings), "runs": rows}
+    )
+
+
+def read_comparison(folder: Path) -> ComparisonRecord:
+    """Read a comparison and the runs it planned; unreadable results become warnings."""
+    path = folder / "comparison.json"
+    if not path.exists():
+        raise LupiError(
+            f"{folder} holds no comparison (no comparison.json); "
+            "give the folder that `lupi compare` or `lupi demo` wrote, such as runs/demo"
+        )
+    document = read_json(path)
+    if document.get("format") != FORMAT:
+        raise LupiError(
+            f"{path} has record format {document.get('format')!r}, this lupi reads {FORMAT}; "
+            "use the version of lupi that wrote it"
+        )
+    warnings: list[str] = []
+    try:
+        plan = [PlannedRun(**row) for row in document["runs"]]
+        settings = dict(document["settings"])
+    except (KeyError, TypeError) as error:
+        raise LupiError(f"{path} is not a comparison record: {error!r}") from None
+    runs = [_read_run(folder / run.run_id, run, warnings) for run in plan]
+    return ComparisonRecord(folder, settings, runs, warnings)
+
+
+def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
+    result = None
+    if (folder / "result.json").exists():
+        try:
+            result = read_json(folder / "result.json")
+        except LupiError as error:
+            warnings.append(f"{error}; the run counts as unfinished")
+        if result is not None and result.get("format") != FORMAT:
+            warnings.append(
+                f"{folder / 'result.json'} has record format {result.get('format')!r}, "
+                f"this lupi reads {FORMAT}; the run counts as unfinished"
+            )
+            result = None
+    failure = folder / "failure.txt"
+    text = failure.read_text(encoding="utf-8") if failure.exists() and result is None else None
+    return RunRecord(plan, folder, result, text)
