@@ -1,6 +1,6 @@
 """What runs leave on disk, and how it is read back. No torch: evidence and report build on this.
 
-    runs/<comparison>/comparison.json        resolved settings and the planned runs
+    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs
     runs/<comparison>/<run id>/settings.json resolved settings of the run
                                metrics.jsonl one row per epoch, appended and fsynced
                                result.json   written whole, then renamed: the run is finished
@@ -16,7 +16,7 @@ Anything may be killed at any moment: a file is either whole or absent, except t
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,27 @@ def rewrite_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Metric:
+    """The figure a comparison is judged by."""
+
+    name: str
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """What evidence needs to know of an arm to compare it fairly."""
+
+    name: str
+    method: str
+    control: str = "real"
+    """real, shuffled, constant or random"""
+    uses_xstar: bool = False
+    sees_xstar_at_test: bool = False
+    """True for an oracle only: never a fair competitor."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedRun:
     """One cell of a comparison: where its record is, and what it is."""
 
@@ -122,6 +143,8 @@ class ComparisonRecord:
 
     folder: Path
     settings: dict[str, Any]
+    arms: list[Arm]
+    metric: Metric
     runs: list[RunRecord]
     warnings: list[str] = field(default_factory=list)
 
@@ -131,14 +154,22 @@ class ComparisonRecord:
         return [run for run in self.runs if run.result is not None]
 
 
-def write_comparison(folder: Path, settings: Mapping[str, Any], plan: Iterable[PlannedRun]) -> None:
+def write_comparison(
+    folder: Path,
+    settings: Mapping[str, Any],
+    arms: Iterable[Arm],
+    metric: Metric,
+    plan: Iterable[PlannedRun],
+) -> None:
     """Record what a comparison is going to run."""
-    rows = [
-        {"run_id": run.run_id, "arm": run.arm, "size": run.size, "seed": run.seed} for run in plan
-    ]
-    write_json(
-        folder / "comparison.json", {"format": FORMAT, "settings": dict(settings), "runs": rows}
-    )
+    document = {
+        "format": FORMAT,
+        "settings": dict(settings),
+        "arms": [asdict(arm) for arm in arms],
+        "metric": asdict(metric),
+        "runs": [asdict(run) for run in plan],
+    }
+    write_json(folder / "comparison.json", document)
 
 
 def read_comparison(folder: Path) -> ComparisonRecord:
@@ -158,11 +189,13 @@ def read_comparison(folder: Path) -> ComparisonRecord:
     warnings: list[str] = []
     try:
         plan = [PlannedRun(**row) for row in document["runs"]]
+        arms = [Arm(**row) for row in document["arms"]]
+        metric = Metric(**document["metric"])
         settings = dict(document["settings"])
     except (KeyError, TypeError) as error:
         raise LupiError(f"{path} is not a comparison record: {error!r}") from None
     runs = [_read_run(folder / run.run_id, run, warnings) for run in plan]
-    return ComparisonRecord(folder, settings, runs, warnings)
+    return ComparisonRecord(folder, settings, arms, metric, runs, warnings)
 
 
 def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
