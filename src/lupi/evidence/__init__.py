@@ -1,0 +1,1 @@
+"""Statistics over records: paired tests, label-saving factor, verdicts. No torch."""
