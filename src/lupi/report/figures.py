@@ -1,0 +1,170 @@
+"""Figures of a comparison: numbers in, plotly figures out.
+
+Colours are those of Okabe and Ito (2008), told apart by most colour-blind readers; every arm also
+has a marker of its own and controls are dashed. Backgrounds are transparent and text is a mid
+grey, so a figure can stand on a light and on a dark page.
+"""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import plotly.graph_objects as go
+
+from lupi.evidence.summary import ArmSummary, Summary
+from lupi.evidence.verdict import is_candidate
+from lupi.report.numbers import is_share, score, unit
+from lupi.report.training import Curve
+
+PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
+NEUTRAL = "#808080"
+"""Stands for Okabe and Ito's black, which a dark page would swallow."""
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
+GRID = "rgba(128, 128, 128, 0.25)"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How an arm looks in every figure."""
+
+    colour: str
+    dash: str
+    symbol: str
+
+
+def arm_styles(arms: Sequence[ArmSummary], reference: str) -> dict[str, Style]:
+    """Give each arm its look; candidates get the strongest colours, the reference is grey."""
+    others = [arm for arm in arms if arm.name != reference]
+    others.sort(key=lambda arm: not is_candidate(arm))
+    styles = {reference: Style(NEUTRAL, "solid", SYMBOLS[0])}
+    for i, arm in enumerate(others):
+        dash = "solid" if arm.control == "real" else "dash"
+        symbol = SYMBOLS[(i + 1) % len(SYMBOLS)]
+        styles[arm.name] = Style(PALETTE[i % len(PALETTE)], dash, symbol)
+    return {arm.name: styles[arm.name] for arm in arms}
+
+
+def learning_curves(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
+    """Draw the mean score against the size of the training set, with 95 % intervals."""
+    figure = _empty(unit(summary.metric), "labelled training examples")
+    scale = 100 if is_share(summary.metric) else 1
+    ends: list[float] = []
+    dodges = _dodges(len(summary.arms), summary.sizes)
+    for arm, dodge in zip(summary.arms, dodges, strict=True):
+        measured = [(cell, cell.mean) for cell in arm.cells if cell.mean is not None]
+        if not measured:
+            continue
+        above, below, hints = [], [], []
+        for cell, mean in measured:
+            low, high = cell.interval or (mean, mean)
+            above.append(scale * (high - mean))
+            below.append(scale * (mean - low))
+            ends += [scale * low, scale * high]
+            text = f"{score(low, summary.metric)} to {score(high, summary.metric)}"
+            interval = f", 95 % interval {text}" if cell.interval else ""
+            hints.append(f"n = {cell.size}: {score(mean, summary.metric)}{interval}")
+        style = styles[arm.name]
+        figure.add_scatter(
+            x=[cell.size * dodge for cell, _ in measured],
+            y=[scale * mean for _, mean in measured],
+            error_y={"array": above, "arrayminus": below, "thickness": 1.5, "width": 3},
+            mode="lines+markers",
+            line={"color": style.colour, "dash": style.dash, "width": 2},
+            marker={"symbol": style.symbol, "size": 8},
+            customdata=hints,
+            hovertemplate="%{customdata}",
+            **_named(arm.name),
+        )
+    if summary.trivial is not None:
+        figure.add_hline(
+            y=scale * summary.trivial,
+            line={"dash": "dot", "color": NEUTRAL, "width": 1.5},
+            annotation={"text": "trivial predictor", "yanchor": "bottom"},
+        )
+        ends.append(scale * summary.trivial)
+    if ends:
+        margin = 0.06 * (max(ends) - min(ends)) or 0.1
+        figure.update_yaxes(range=[min(ends) - margin, max(ends) + margin])
+    sizes = list(summary.sizes)
+    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
+    return figure
+
+
+def epoch_curves(
+    curves: Mapping[str, Curve], styles: Mapping[str, Style], metric: str
+) -> go.Figure:
+    """Draw the validation score over the epochs, one line per arm."""
+    figure = _empty(unit(metric), "epoch")
+    scale = 100 if is_share(metric) else 1
+    for arm, curve in curves.items():
+        style = styles[arm]
+        figure.add_scatter(
+            x=curve.epochs,
+            y=[scale * mean for mean in curve.means],
+            mode=_mode(curve),
+            line={"color": style.colour, "dash": style.dash, "width": 2},
+            hovertemplate=f"epoch %{{x}}: %{{y:.4~g}} (mean of {curve.n_runs} runs)",
+            **_named(arm),
+        )
+    return figure
+
+
+def variance_curves(
+    inside: Mapping[str, Curve], outside: Mapping[str, Curve], styles: Mapping[str, Style]
+) -> go.Figure:
+    """Draw a site's noise variance inside (thick) and outside (thin, dotted) the box, per arm."""
+    figure = _empty("noise variance", "epoch")
+    for where, curves in (("inside", inside), ("outside", outside)):
+        for arm, curve in curves.items():
+            dash = "solid" if where == "inside" else "dot"
+            figure.add_scatter(
+                x=curve.epochs,
+                y=curve.means,
+                mode=_mode(curve),
+                line={
+                    "color": styles[arm].colour,
+                    "dash": dash,
+                    "width": 3 if where == "inside" else 2,
+                },
+                hovertemplate=f"{where} the box, epoch %{{x}}: %{{y:.3~g}}",
+                **_named(arm, where),
+            )
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def _named(arm: str, suffix: str = "") -> dict[str, str]:
+    # Plotly reads tags in names; `legendgroup` is never drawn and keeps the name as it is.
+    name = html.escape(arm)
+    return {"name": f"{name} {suffix}" if suffix else name, "legendgroup": arm}
+
+
+def _mode(curve: Curve) -> str:
+    return "lines" if len(curve.epochs) > 1 else "markers"
+
+
+def _dodges(n_arms: int, sizes: Sequence[int]) -> list[float]:
+    """Return a factor per arm that moves its points sideways a little, so that bars stay apart."""
+    gaps = [b / a for a, b in pairwise(sizes)]
+    spread = min(gaps, default=2.0) ** 0.12
+    return [spread ** ((i - (n_arms - 1) / 2) / max(n_arms - 1, 1)) for i in range(n_arms)]
+
+
+def _empty(y: str, x: str) -> go.Figure:
+    axis = {"gridcolor": GRID, "linecolor": GRID, "zeroline": False, "fixedrange": True}
+    return go.Figure(
+        layout={
+            "template": "none",
+            "paper_bgcolor": "rgba(0, 0, 0, 0)",
+            "plot_bgcolor": "rgba(0, 0, 0, 0)",
+            "font": {"color": NEUTRAL, "size": 13, "family": "system-ui, sans-serif"},
+            "margin": {"l": 56, "r": 16, "t": 16, "b": 48},
+            "xaxis": {"title": {"text": html.escape(x)}, **axis},
+            "yaxis": {"title": {"text": html.escape(y)}, **axis},
+            "hovermode": "closest",
+            "dragmode": False,
+            "modebar": {"bgcolor": "rgba(0, 0, 0, 0)", "color": NEUTRAL},
+            "legend": {"orientation": "h", "y": -0.2},
+        }
+    )

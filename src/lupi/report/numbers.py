@@ -1,0 +1,67 @@
+"""How numbers are written, the same in the terminal and on the page."""
+
+import re
+
+from lupi.evidence.summary import LabelSaving
+
+NOTHING = "–"
+"""Stands where there is no number."""
+
+
+def is_share(metric: str) -> bool:
+    """Whether the metric is a share of right answers: shown in percent, differences in points."""
+    return re.search(r"accuracy|^top[-_ ]?\d+", metric) is not None
+
+
+def unit(metric: str) -> str:
+    """Name the metric with its unit, for axes and column heads."""
+    return f"{metric}, %" if is_share(metric) else metric
+
+
+def score(value: float | None, metric: str) -> str:
+    """Write a score: `61.2` for a share, three significant digits or more otherwise."""
+    if value is None:
+        return NOTHING
+    return f"{100 * value:.1f}" if is_share(metric) else plain(value)
+
+
+def difference(value: float | None, metric: str) -> str:
+    """Write a difference of scores with its sign."""
+    if value is None:
+        return NOTHING
+    text = score(value, metric)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def half_width(interval: tuple[float, float], metric: str) -> str:
+    """Write half the width of an interval: what stands after ±."""
+    return score((interval[1] - interval[0]) / 2, metric)
+
+
+def p_value(value: float | None) -> str:
+    """Write a p-value; small ones as a bound."""
+    if value is None:
+        return NOTHING
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def saving(label_saving: LabelSaving | None) -> str:
+    """Write a label-saving factor, or why there is none."""
+    if label_saving is None or label_saving.reach == "unknown":
+        return NOTHING
+    return label_saving.reach if label_saving.factor is None else f"{label_saving.factor:.1f}×"
+
+
+def saving_interval(label_saving: LabelSaving | None) -> str:
+    """Write the interval of a label-saving factor, if there is one."""
+    if label_saving is None or label_saving.factor is None or label_saving.interval is None:
+        return ""
+    low, high = label_saving.interval
+    return f"{low:.1f} or more" if high is None else f"{low:.1f} to {high:.1f}"
+
+
+def plain(value: float) -> str:
+    """Write any number with about three significant digits."""
+    if value == 0 or 0.1 <= abs(value) < 100:
+        return f"{value:.2f}" if abs(value) >= 10 else f"{value:.3f}"
+    return f"{value:.3g}" if abs(value) < 0.1 else f"{value:.0f}"

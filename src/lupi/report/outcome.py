@@ -1,0 +1,74 @@
+"""The state of a whole comparison: what the banner of the page says before any number is read."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from lupi.evidence.headline import MOST_TELLING_FIRST
+from lupi.evidence.summary import Summary, Word
+from lupi.evidence.verdict import is_candidate
+
+State = Literal[
+    "helps",
+    "hurts",
+    "mixed",
+    "no detectable difference",
+    "underpowered",
+    "collapsed",
+    "incomplete",
+    "nothing to judge",
+]
+
+LABELS: dict[State, str] = {
+    "helps": "x* helps",
+    "hurts": "x* hurts",
+    "mixed": "x* helps here and hurts there",
+    "no detectable difference": "No detectable difference",
+    "underpowered": "Underpowered: too few seeds to tell",
+    "collapsed": "Collapsed: x* was not used",
+    "incomplete": "Incomplete",
+    "nothing to judge": "Nothing to judge",
+}
+
+SIGNS: dict[State, str] = {
+    "helps": "▲",
+    "hurts": "▼",
+    "mixed": "◆",
+    "no detectable difference": "=",
+    "underpowered": "?",
+    "collapsed": "∅",
+    "incomplete": "…",
+    "nothing to judge": "–",
+}
+"""So that the state never rests on colour alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A state and the words for it."""
+
+    state: State
+    label: str
+    sign: str
+
+
+def outcome(summary: Summary) -> Outcome:
+    """Condense the verdicts of the candidates; missing runs make any verdict a provisional one."""
+    words = {cell.verdict for arm in summary.arms if is_candidate(arm) for cell in arm.cells}
+    state = _condense(words)
+    label = LABELS[state]
+    if summary.n_finished < summary.n_planned:
+        so_far = f", so far: {label}" if state != "nothing to judge" and summary.n_finished else ""
+        runs = f"{summary.n_finished} of {summary.n_planned} runs"
+        state, label = "incomplete", f"{LABELS['incomplete']} ({runs}){so_far}"
+    return Outcome(state, label, SIGNS[state])
+
+
+def _condense(words: Collection[Word]) -> State:
+    """Return the word the headline is about, unless x* both helps and hurts."""
+    if "helps" in words and "hurts" in words:
+        return "mixed"
+    for word in MOST_TELLING_FIRST:
+        if word in words and word != "reference":
+            return word
+    return "nothing to judge"

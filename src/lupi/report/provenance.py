@@ -1,0 +1,54 @@
+"""Where a result comes from: its settings as YAML, the machines, the command that repeats it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lupi.errors import LupiError
+from lupi.records import ComparisonRecord, read_json
+
+KEY_ORDER = ("name", "task", "network", "train", "arms", "sizes", "seeds")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists on one line, mappings in blocks: as a person would write settings."""
+
+
+_Dumper.add_representer(
+    list,
+    lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True),
+)
+
+
+def settings_yaml(record: ComparisonRecord) -> str:
+    """Write the resolved settings as a file that `lupi compare` accepts."""
+    settings = dict(record.settings)
+    if isinstance(settings.get("arms"), dict):
+        # Records sort their keys; the order of arms decides which is the reference.
+        rank = {arm.name: i for i, arm in enumerate(record.arms)}
+        arms = settings["arms"].items()
+        settings["arms"] = dict(sorted(arms, key=lambda item: rank.get(item[0], len(rank))))
+    keys = [key for key in KEY_ORDER if key in settings]
+    keys += [key for key in settings if key not in KEY_ORDER]
+    ordered = {key: settings[key] for key in keys}
+    return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=96)
+
+
+def environments(folders: Iterable[Path]) -> tuple[dict[str, str], list[str]]:
+    """Merge the runs' environment.json: per key every value that occurs, and warnings."""
+    values: dict[str, dict[str, None]] = {}
+    warnings = []
+    for folder in folders:
+        path = folder / "environment.json"
+        if not path.exists():
+            continue
+        try:
+            document: dict[str, Any] = read_json(path)
+        except LupiError as error:
+            warnings.append(str(error))
+            continue
+        for key, value in document.items():
+            values.setdefault(key, {})[str(value)] = None
+    return {key: " | ".join(found) for key, found in values.items()}, warnings

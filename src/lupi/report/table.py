@@ -1,0 +1,74 @@
+"""The rows of the page's table, as text ready to show."""
+
+from dataclasses import dataclass
+
+from lupi.evidence.summary import ArmSummary, Cell, Difference, Summary, Word
+from lupi.evidence.verdict import is_candidate
+from lupi.report.numbers import NOTHING, difference, p_value, saving, saving_interval, score
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One arm at one size."""
+
+    arm: str
+    verdict: Word
+    mean: str
+    interval: str
+    against_reference: str
+    reference_interval: str
+    against_strongest: str
+    strongest_interval: str
+    strongest: str
+    p_value: str
+    saving: str
+    saving_interval: str
+    runs: str
+    n_diverged: int
+    n_collapsed: int
+
+
+def rows(summary: Summary) -> dict[int, list[Row]]:
+    """Return the rows of each size, arms in the order of the comparison."""
+    return {
+        size: [_row(summary, arm, cell) for arm in summary.arms for cell in _at(arm, size)]
+        for size in summary.sizes
+    }
+
+
+def _at(arm: ArmSummary, size: int) -> list[Cell]:
+    return [cell for cell in arm.cells if cell.size == size]
+
+
+def _row(summary: Summary, arm: ArmSummary, cell: Cell) -> Row:
+    metric = summary.metric
+    by_other = {found.other: found for found in cell.differences}
+    reference = by_other.get(summary.reference)
+    # Only a candidate has to beat more than the reference.
+    strongest = by_other.get(cell.strongest or "") if is_candidate(arm) else None
+    ends = cell.interval
+    interval = f"{score(ends[0], metric)} to {score(ends[1], metric)}" if ends else NOTHING
+    return Row(
+        arm=arm.name,
+        verdict=cell.verdict,
+        mean=score(cell.mean, metric),
+        interval=interval,
+        against_reference=difference(reference.mean if reference else None, metric),
+        reference_interval=_ends(reference, metric),
+        against_strongest=difference(strongest.mean if strongest else None, metric),
+        strongest_interval=_ends(strongest, metric),
+        strongest=strongest.other if strongest else "",
+        p_value=p_value(cell.p_value),
+        saving=saving(cell.label_saving),
+        saving_interval=saving_interval(cell.label_saving),
+        runs=f"{cell.n_seeds} of {cell.n_seeds + cell.n_missing}",
+        n_diverged=cell.n_diverged,
+        n_collapsed=cell.n_collapsed,
+    )
+
+
+def _ends(found: Difference | None, metric: str) -> str:
+    if found is None or found.interval is None:
+        return ""
+    low, high = found.interval
+    return f"{difference(low, metric)} to {difference(high, metric)}"

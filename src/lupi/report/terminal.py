@@ -1,0 +1,143 @@
+"""A judged comparison as text: fits 80 columns, means the same without colour."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from lupi.evidence.summary import Cell, Summary, Word
+from lupi.evidence.verdict import is_candidate
+from lupi.report.numbers import NOTHING, half_width, saving, saving_interval, score, unit
+from lupi.report.outcome import outcome
+
+MARKS: dict[Word, str] = {
+    "reference": " ",
+    "helps": "+",
+    "hurts": "-",
+    "no detectable difference": "=",
+    "underpowered": "?",
+    "collapsed": "c",
+}
+COLOURS: dict[Word, str] = {"helps": "green", "hurts": "red", "collapsed": "yellow"}
+WIDEST_NAME = 28
+
+
+def summary_table(summary: Summary) -> "SummaryTable":
+    """Return what to print of a comparison."""
+    return SummaryTable(summary)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryTable:
+    """Headline, scores, label saving, warnings.
+
+    The sizes stand side by side as long as the console is wide enough; those that don't fit go
+    into a further table below.
+    """
+
+    summary: Summary
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render for the width of this console."""
+        summary, width = self.summary, options.max_width
+        yield _wrapped(f"{summary.comparison}: {outcome(summary).label}", width, style="bold")
+        yield _wrapped(summary.headline, width)
+        yield Text("")
+        for columns in _blocks(summary, width):
+            yield _scores(summary, columns)
+        for line in _legend(summary):
+            yield _wrapped(line, width, style="dim")
+        yield from _label_saving(summary, width)
+        if summary.warnings:
+            yield Text("\nWarnings", style="bold")
+        for warning in summary.warnings:
+            yield _wrapped(warning, width, first="  ! ", rest="    ")
+
+
+def _wrapped(text: str, width: int, first: str = "", rest: str = "", style: str = "") -> Text:
+    """Wrap with a hanging indent and no trailing spaces; `n = 75` stays on one line."""
+    joined = text.replace("n = ", "n\u00a0=\u00a0")
+    lines = textwrap.wrap(
+        joined, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    )
+    return Text("\n".join(lines).replace("\u00a0", " "), style=style)
+
+
+def _blocks(summary: Summary, width: int) -> Iterator[Sequence[int]]:
+    """Cut the sizes (column numbers) into groups whose columns fit side by side."""
+    name_width = min(max([len(arm.name) for arm in summary.arms] + [3]), WIDEST_NAME)
+    entries = [
+        [len(_entry(arm.cells[i], summary.metric).plain) for arm in summary.arms]
+        + [len(_head(size))]
+        for i, size in enumerate(summary.sizes)
+    ]
+    block: list[int] = []
+    used = name_width
+    for i, lengths in enumerate(entries):
+        needed = max(lengths) + 2
+        if block and used + needed > width:
+            yield block
+            block, used = [], name_width
+        block.append(i)
+        used += needed
+    if block:
+        yield block
+
+
+def _scores(summary: Summary, columns: Sequence[int]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("arm", overflow="fold", max_width=WIDEST_NAME)
+    for i in columns:
+        table.add_column(_head(summary.sizes[i]), justify="right", no_wrap=True)
+    for arm in summary.arms:
+        entries = [_entry(arm.cells[i], summary.metric) for i in columns]
+        table.add_row(Text(arm.name), *entries)
+    return table
+
+
+def _head(size: int) -> str:
+    return f"n = {size}  "  # two columns for the mark
+
+
+def _entry(cell: Cell, metric: str) -> Text:
+    if cell.mean is None:
+        return Text(f"{NOTHING}  ")
+    spread = f" ± {half_width(cell.interval, metric)}" if cell.interval else ""
+    text = Text(f"{score(cell.mean, metric)}{spread} ")
+    text.append(MARKS[cell.verdict], style=COLOURS.get(cell.verdict, ""))
+    return text
+
+
+def _legend(summary: Summary) -> Iterator[str]:
+    yield f"{unit(summary.metric)} on test data: mean ± half the 95 % interval over seeds"
+    used = {cell.verdict for arm in summary.arms for cell in arm.cells if cell.mean is not None}
+    marks = [f"{MARKS[word]} {word}" for word in MARKS if word in used and word != "reference"]
+    if marks:
+        yield f"{', '.join(marks)}; controls and oracles: against {summary.reference} only"
+    if summary.trivial is not None:
+        yield f"a predictor that ignores x scores {score(summary.trivial, summary.metric)}"
+
+
+def _label_saving(summary: Summary, width: int) -> Iterator[Text]:
+    """One entry per arm that could show that x* helps, with the sizes where it is known."""
+    entries = {
+        arm.name: [_saved(cell) for cell in arm.cells if saving(cell.label_saving) != NOTHING]
+        for arm in summary.arms
+        if is_candidate(arm)
+    }
+    if any(entries.values()):
+        title = f"\nLabel saving: how many times more labels {summary.reference} needs"
+        yield Text(title, style="bold")
+    for name, known in entries.items():
+        if known:
+            yield _wrapped(f"{name}: {', '.join(known)}", width, first="  ", rest="    ")
+
+
+def _saved(cell: Cell) -> str:
+    interval = saving_interval(cell.label_saving)
+    text = saving(cell.label_saving) + (f" ({interval})" if interval else "")
+    return f"{text} at n = {cell.size}"
