@@ -1,0 +1,116 @@
+"""The scores of a comparison's runs, by arm, size and seed. What can't be read is missing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lupi.errors import LupiError
+from lupi.records import ComparisonRecord, RunRecord
+
+LARGEST = 1e100
+"""No training ends with such a number; a score beyond it counts as non-finite."""
+
+
+@dataclass(slots=True)
+class Runs:
+    """The planned runs of one arm at one size."""
+
+    scores: dict[int, float] = field(default_factory=dict)
+    """Test score by seed. Diverged runs count with the score they have."""
+    n_diverged: int = 0
+    n_collapsed: int = 0
+    n_missing: int = 0
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether x* lost its influence in half or more of the runs."""
+        return bool(self.scores) and 2 * self.n_collapsed >= len(self.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """All scores of a comparison."""
+
+    sizes: tuple[int, ...]
+    seeds: tuple[int, ...]
+    runs: dict[tuple[str, int], Runs]
+    """By arm and size."""
+    sign: float
+    """-1 for a metric where lower is better."""
+    trivial: float | None
+    warnings: tuple[str, ...]
+
+    def common_seeds(self, *cells: tuple[str, int]) -> list[int]:
+        """Return the seeds that all these (arm, size) have."""
+        return [seed for seed in self.seeds if all(seed in self.runs[c].scores for c in cells)]
+
+    def gains(self, arm: str, size: int, seeds: Iterable[int]) -> NDArray[np.float64]:
+        """Return scores in the order of `seeds`, turned so that higher is better."""
+        scores = self.runs[arm, size].scores
+        return self.sign * np.array([scores[seed] for seed in seeds], dtype=np.float64)
+
+
+def read_scores(record: ComparisonRecord) -> Scores:
+    """Collect the test scores of a comparison."""
+    names = [arm.name for arm in record.arms]
+    sizes = sorted({run.plan.size for run in record.runs})
+    seeds = sorted({run.plan.seed for run in record.runs})
+    cells = {(name, size): Runs() for name in names for size in sizes}
+    if len(set(names)) < len(names):
+        raise LupiError(f"{record.folder} names an arm twice ({names}); rename one of them")
+    metric = record.metric.name
+    planned: set[tuple[str, int, int]] = set()
+    trivial: list[float] = []
+    warnings: list[str] = []
+    for run in record.runs:
+        arm, size, seed = key = (run.plan.arm, run.plan.size, run.plan.seed)
+        if arm not in names or key in planned:
+            problem = "is planned twice" if key in planned else "belongs to no arm of it"
+            raise LupiError(
+                f"the run {arm}, n = {size}, seed {seed} of {record.folder} {problem}; "
+                "plan the comparison anew with `lupi compare`"
+            )
+        planned.add(key)
+        _count(run, metric, cells[arm, size], warnings)
+        if (bar := _number(run.result, "trivial", metric)) is not None:
+            trivial.append(bar)
+    return Scores(
+        sizes=tuple(sizes),
+        seeds=tuple(seeds),
+        runs=cells,
+        sign=1.0 if record.metric.higher_is_better else -1.0,
+        trivial=fmean(trivial) if trivial else None,
+        warnings=tuple(warnings),
+    )
+
+
+def _count(run: RunRecord, metric: str, cell: Runs, warnings: list[str]) -> None:
+    """Add one run to its cell."""
+    if run.result is None:
+        cell.n_missing += 1
+        return
+    cell.n_diverged += run.result.get("status") == "diverged"
+    score = _number(run.result, "metrics", "test", metric)
+    if score is None:
+        cell.n_missing += 1
+        warnings.append(
+            f"{run.folder}: result.json holds no finite test {metric}; the run counts as missing"
+        )
+        return
+    cell.scores[run.plan.seed] = score
+    cell.n_collapsed += run.result.get("collapsed") is True
+
+
+def _number(document: Any, *path: str) -> float | None:
+    """Return the number at this path of a JSON document, None unless it is there and finite."""
+    for key in path:
+        if not isinstance(document, dict):
+            return None
+        document = document.get(key)
+    if isinstance(document, bool) or not isinstance(document, int | float):
+        return None
+    return float(document) if abs(document) < LARGEST else None  # False for NaN too
