@@ -1,91 +1,133 @@
-"""The answer to "did x* help?": everything a report or a program reads, computed from records."""
+"""From the records of a comparison to the answer: did x* help?"""
 
-from dataclasses import dataclass
-from typing import Literal
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from statistics import fmean
+from typing import Any
 
-Word = Literal[
-    "reference", "helps", "hurts", "no detectable difference", "underpowered", "collapsed"
+from lupi.evidence.answer import (
+    ArmSummary,
+    Cell,
+    Difference,
+    LabelSaving,
+    Reach,
+    Summary,
+    Word,
+)
+from lupi.evidence.cautions import cautions
+from lupi.evidence.headline import headline
+from lupi.evidence.labels import label_saving
+from lupi.evidence.paired import mean_interval, paired_difference
+from lupi.evidence.scores import Scores, read_scores
+from lupi.evidence.verdict import ALPHA, Grounds, controls, find_reference, judge
+from lupi.records import Arm, ComparisonRecord
+
+__all__ = [
+    "ArmSummary",
+    "Cell",
+    "Difference",
+    "LabelSaving",
+    "Reach",
+    "Summary",
+    "Word",
+    "summarise",
+    "to_json",
 ]
-"""A verdict. `reference` stands for the plain arm itself, which others are held against."""
-
-Reach = Literal["measured", "beyond range", "below range", "unknown"]
-"""Whether the reference's learning curve reaches the arm's score inside the measured sizes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Paired difference over seeds, arm minus other; positive is better whatever the metric."""
-
-    other: str
-    mean: float
-    interval: tuple[float, float] | None
-    """BCa bootstrap interval; None with fewer than two seeds or without spread."""
-    p_value: float | None
-    """Two-sided exact sign-flip test, not corrected."""
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSaving:
-    """How many times more labels the reference needs for the same score."""
-
-    reach: Reach
-    factor: float | None
-    interval: tuple[float, float | None] | None
-    """Bootstrap over seeds; an upper end of None lies beyond the measured sizes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One arm at one size."""
-
-    size: int
-    n_seeds: int
-    mean: float | None
-    interval: tuple[float, float] | None
-    n_diverged: int
-    n_collapsed: int
-    n_missing: int
-    """Planned runs without a result: unfinished or failed."""
-    verdict: Word
-    p_value: float | None
-    """The largest p of the comparisons the verdict rests on, Holm-corrected over sizes."""
-    differences: tuple[Difference, ...]
-    """Against the reference first, then against the other controls."""
-    strongest: str | None
-    """The name of the best-scoring control: what x* must beat to get credit."""
-    label_saving: LabelSaving | None
+def summarise(record: ComparisonRecord) -> Summary:
+    """Judge every arm of a comparison, finished or not."""
+    reference = find_reference(record.arms)
+    scores = read_scores(record)
+    arms = tuple(_judged(arm, record.arms, reference, scores) for arm in record.arms)
+    failed = tuple(
+        run.plan.run_id for run in record.runs if run.result is None and run.failure is not None
+    )
+    return Summary(
+        comparison=str(record.settings.get("name") or record.folder.name),
+        headline=headline(arms, record.metric, reference.name, len(record.runs)),
+        metric=record.metric.name,
+        higher_is_better=record.metric.higher_is_better,
+        reference=reference.name,
+        alpha=ALPHA,
+        trivial=scores.trivial,
+        sizes=scores.sizes,
+        seeds=scores.seeds,
+        n_planned=len(record.runs),
+        n_finished=sum(len(runs.scores) for runs in scores.runs.values()),
+        failed=failed,
+        warnings=tuple(cautions(record, scores, arms, failed)),
+        arms=arms,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class ArmSummary:
-    """One arm over all sizes."""
-
-    name: str
-    method: str
-    control: str
-    uses_xstar: bool
-    sees_xstar_at_test: bool
-    cells: tuple[Cell, ...]
+def to_json(summary: Summary) -> dict[str, Any]:
+    """Return the summary in plain JSON types; a number JSON can't hold is an error."""
+    document: dict[str, Any] = json.loads(json.dumps(asdict(summary), allow_nan=False))
+    return document
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A comparison, judged."""
+def _judged(arm: Arm, arms: Sequence[Arm], reference: Arm, scores: Scores) -> ArmSummary:
+    rivals = [control.name for control in controls(arm, arms)]
+    grounds = [_grounds(arm.name, rivals, size, scores) for size in scores.sizes]
+    words: list[tuple[Word, float | None]] = [("reference", None)] * len(grounds)
+    if arm != reference:
+        words = judge(grounds, reference.name)
+    cells = []
+    for size, at, (word, p_value) in zip(scores.sizes, grounds, words, strict=True):
+        runs = scores.runs[arm.name, size]
+        values = list(runs.scores.values())
+        strongest = min(at.differences, key=lambda d: d.mean, default=None)
+        cells.append(
+            Cell(
+                size=size,
+                n_seeds=len(values),
+                mean=fmean(values) if values else None,
+                interval=mean_interval(values),
+                n_diverged=runs.n_diverged,
+                n_collapsed=runs.n_collapsed,
+                n_missing=runs.n_missing,
+                verdict=word,
+                p_value=p_value,
+                differences=at.differences,
+                strongest=strongest.other if strongest else None,
+                label_saving=_saving(arm, reference, size, scores) if arm != reference else None,
+            )
+        )
+    return ArmSummary(
+        name=arm.name,
+        method=arm.method,
+        control=arm.control,
+        uses_xstar=arm.uses_xstar,
+        sees_xstar_at_test=arm.sees_xstar_at_test,
+        cells=tuple(cells),
+    )
 
-    comparison: str
-    headline: str
-    """One sentence: which arm, which sizes, how much, how sure."""
-    metric: str
-    higher_is_better: bool
-    reference: str
-    alpha: float
-    trivial: float | None
-    """The score of a predictor that ignores x."""
-    sizes: tuple[int, ...]
-    seeds: tuple[int, ...]
-    n_planned: int
-    n_finished: int
-    failed: tuple[str, ...]
-    """Run ids whose last attempt raised an error."""
-    warnings: tuple[str, ...]
-    arms: tuple[ArmSummary, ...]
+
+def _grounds(arm: str, rivals: Sequence[str], size: int, scores: Scores) -> Grounds:
+    common = {rival: scores.common_seeds((arm, size), (rival, size)) for rival in rivals}
+    differences = (
+        Difference(
+            rival,
+            *paired_difference(scores.gains(arm, size, seeds), scores.gains(rival, size, seeds)),
+        )
+        for rival, seeds in common.items()
+        if seeds
+    )
+    return Grounds(
+        differences=tuple(differences),
+        n_pairs=min((len(seeds) for seeds in common.values()), default=0),
+        collapsed=scores.runs[arm, size].collapsed,
+    )
+
+
+def _saving(arm: Arm, reference: Arm, size: int, scores: Scores) -> LabelSaving:
+    """Hold the arm against the reference's curve, on the seeds that have all of it."""
+    sizes = [n for n in scores.sizes if scores.runs[reference.name, n].scores]
+    seeds = scores.common_seeds((arm.name, size), *((reference.name, n) for n in sizes))
+    if not sizes or not seeds:
+        return LabelSaving("unknown", None, None)
+    curve = [scores.gains(reference.name, n, seeds) for n in sizes]  # (size, seed)
+    table = list(zip(*curve, strict=True))  # (seed, size)
+    return label_saving(sizes, table, scores.gains(arm.name, size, seeds), size)

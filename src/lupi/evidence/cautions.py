@@ -1,0 +1,69 @@
+"""What a reader must know before trusting a verdict, one sentence per subject."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from lupi.evidence.answer import ArmSummary, Cell
+from lupi.evidence.headline import at_sizes
+from lupi.evidence.scores import Scores
+from lupi.evidence.verdict import ALPHA, is_candidate, own_controls, seeds_needed
+from lupi.records import Arm, ComparisonRecord
+
+
+def cautions(
+    record: ComparisonRecord, scores: Scores, arms: Sequence[ArmSummary], failed: Sequence[str]
+) -> Iterator[str]:
+    """Yield the warnings of a judged comparison, those about the records first."""
+    yield from record.warnings
+    yield from scores.warnings
+    if missing := _counted(arms, lambda cell: cell.n_missing):
+        yield (
+            f"missing results, out of {len(record.runs)} planned runs: {missing}; "
+            "arms are compared on the seeds that both have"
+        )
+    if failed:
+        yield f"failed runs: {', '.join(failed)}; failure.txt in their folders says why"
+    if diverged := _counted(arms, lambda cell: cell.n_diverged):
+        yield f"diverged runs, which count with the score they have: {diverged}"
+    real = [arm for arm in arms if arm.control == "real"]
+    if collapsed := _counted(real, lambda cell: cell.n_collapsed):
+        yield f"collapsed runs, whose noise no longer depends on x*: {collapsed}"
+    if few := _listed(arms, lambda cell: cell.verdict == "underpowered"):
+        yield (
+            f"underpowered: {few}; p < {ALPHA:g} over {len(scores.sizes)} size(s) takes "
+            f"{seeds_needed(len(scores.sizes))} seeds that an arm shares with all it must beat"
+        )
+    if unlearned := _listed(arms, lambda cell: _no_better_than_trivial(cell, scores)):
+        yield (
+            f"no better than a predictor that ignores x (score {scores.trivial:.3g}): {unlearned}"
+        )
+    for arm in record.arms:
+        if is_candidate(arm) and not own_controls(arm, record.arms):
+            yield _without_control(arm)
+
+
+def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:
+    if cell.mean is None or scores.trivial is None:
+        return False
+    return scores.sign * cell.mean <= scores.sign * scores.trivial
+
+
+def _without_control(arm: Arm) -> str:
+    return (
+        f"{arm.name} has no control with its x* replaced: a gain may come from the capacity "
+        f"around x*; add {arm.name}/shuffled"
+    )
+
+
+def _counted(arms: Sequence[ArmSummary], count: Callable[[Cell], int]) -> str:
+    """Return `het-dropout 2 at n = 75, 1 at n = 300; oracle 1 at n = 75`, or nothing."""
+    counts = {
+        arm.name: [f"{count(cell)} at n = {cell.size}" for cell in arm.cells if count(cell)]
+        for arm in arms
+    }
+    return "; ".join(f"{name} {', '.join(found)}" for name, found in counts.items() if found)
+
+
+def _listed(arms: Sequence[ArmSummary], applies: Callable[[Cell], bool]) -> str:
+    """Return `het-dropout at n = 75, 300; oracle at n = 75`, or nothing."""
+    sizes = {arm.name: [cell.size for cell in arm.cells if applies(cell)] for arm in arms}
+    return "; ".join(f"{name} at {at_sizes(found)}" for name, found in sizes.items() if found)

@@ -1,0 +1,118 @@
+from typing import Any
+
+import pytest
+
+from lupi.evidence.summary import summarise
+from lupi.records import Metric
+
+from .comparisons import around, comparison, result
+
+
+def headline(results: dict[str, Any], metric: Metric | None = None) -> str:
+    return summarise(comparison(results, metric)).headline
+
+
+def curves(real: dict[int, list[float]]) -> dict[str, Any]:
+    """A comparison with reference and noise, and these scores of real x*."""
+    return {
+        "no-xstar": {75: around(0.5), 150: around(0.6), 300: around(0.7)},
+        "gaussian-dropout": {75: around(0.52), 150: around(0.62), 300: around(0.71)},
+        "het-dropout": real,
+    }
+
+
+def test_helps() -> None:
+    real = {75: around(0.6, own=True), 150: around(0.69, own=True), 300: around(0.71, own=True)}
+    assert headline(curves(real)) == (
+        "x* helps het-dropout at 2 of 3 sizes: +7.0 points of accuracy over the best control "
+        "(gaussian-dropout) at n = 150, 95 % interval +6.9 to +7.1, p = 0.023; "
+        "the plain model needs 1.9x the labels (1.9x to 1.9x); "
+        "no detectable difference at n = 300."
+    )
+
+
+def test_hurts_is_not_hidden_behind_helps() -> None:
+    real = {75: around(0.4), 150: around(0.69), 300: around(0.8)}
+    assert headline(curves(real)) == (
+        "x* helps het-dropout at 2 of 3 sizes: +9.0 points of accuracy over the best control "
+        "(gaussian-dropout) at n = 300, p = 0.023; "
+        "the plain model reaches this score at no measured size; hurts at n = 75."
+    )
+
+
+def test_hurts() -> None:
+    real = {75: around(0.4), 150: around(0.5), 300: around(0.6)}
+    assert headline(curves(real)) == (
+        "x* hurts het-dropout at 3 of 3 sizes: -10.0 points of accuracy against the plain model "
+        "(no-xstar) at n = 300, p = 0.023."
+    )
+
+
+def test_no_detectable_difference() -> None:
+    real = {n: around(score, own=True) for n, score in ((75, 0.52), (150, 0.62), (300, 0.71))}
+    assert headline(curves(real)) == (
+        "No detectable difference for het-dropout at 3 of 3 sizes: +0.0 points of accuracy "
+        "against the best control (gaussian-dropout) at n = 300, 95 % interval -0.1 to +0.1, p = 1."
+    )
+
+
+def test_underpowered_says_how_many_seeds_it_takes() -> None:
+    results = {
+        "no-xstar": {75: around(0.5, 4), 150: around(0.6, 4)},
+        "het-dropout": {75: around(0.6, 4), 150: around(0.7, 4)},
+    }
+    assert headline(results) == (
+        "Too few seeds to tell whether x* helps het-dropout: "
+        "every arm needs at least 7 finished seeds for a verdict over 2 sizes."
+    )
+
+
+def test_collapsed() -> None:
+    results: dict[str, Any] = {
+        "no-xstar": {75: around(0.5)},
+        "het-dropout": {75: [result(score, collapsed=True) for score in around(0.9)]},
+    }
+    assert headline(results) == (
+        "het-dropout collapsed at 1 of 1 sizes: its noise no longer depends on x*, "
+        "so its score says nothing about x*."
+    )
+
+
+def test_nothing_finished_yet() -> None:
+    results = {"no-xstar": {75: [None] * 8}, "het-dropout": {75: [None] * 8}}
+    assert headline(results) == (
+        "Nothing to say about x* yet: none of the 16 planned runs has a score."
+    )
+
+
+def test_an_oracle_is_never_the_winner() -> None:
+    results = {"no-xstar": {75: around(0.5)}, "oracle": {75: around(0.9)}}
+    assert headline(results) == (
+        "This comparison can't say whether x* helps: "
+        "none of its arms trains with the real x* and predicts without it."
+    )
+    results |= {"het-dropout": {75: around(0.5)}}
+    assert headline(results).startswith("No detectable difference for het-dropout")
+
+
+def test_an_empty_comparison_has_a_headline() -> None:
+    assert headline({"no-xstar": {}, "het-dropout": {}}).startswith("Nothing to say")
+
+
+@pytest.mark.parametrize(
+    ("metric", "amount"),
+    [
+        (Metric("accuracy"), "+10.0 points of accuracy over"),
+        (Metric("top-5"), "+10.0 points of top-5 over"),
+        (Metric("bleu"), "+0.1 in bleu over"),
+    ],
+)
+def test_units(metric: Metric, amount: str) -> None:
+    results = {"no-xstar": {75: around(0.5)}, "het-dropout": {75: around(0.6)}}
+    assert amount in headline(results, metric)
+
+
+def test_lower_is_better_is_said() -> None:
+    results = {"no-xstar": {75: around(1.5)}, "het-dropout": {75: around(1.25)}}
+    text = headline(results, Metric("loss", higher_is_better=False))
+    assert "x* helps het-dropout at 1 of 1 sizes: +0.25 in loss (+ is better) over" in text

@@ -1,0 +1,176 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lupi.errors import LupiError
+from lupi.evidence.answer import Word
+from lupi.evidence.summary import summarise, to_json
+from lupi.records import Metric
+
+from .comparisons import Results, around, cell, comparison, result
+
+
+def three_arms(plain: float, noise: float, real: float, n_seeds: int = 8) -> dict[str, Any]:
+    """Reference, Gaussian noise and real x* at one size."""
+    return {
+        "no-xstar": {75: around(plain, n_seeds)},
+        "gaussian-dropout": {75: around(noise, n_seeds)},
+        "het-dropout": {75: around(real, n_seeds, own=True)},
+    }
+
+
+def collapsed_runs() -> list[dict[str, Any]]:
+    return [result(score, collapsed=seed < 4) for seed, score in enumerate(around(0.6))]
+
+
+@pytest.mark.parametrize(
+    ("results", "word"),
+    [
+        (three_arms(0.5, 0.52, 0.6), "helps"),
+        (three_arms(0.5, 0.52, 0.4), "hurts"),
+        (three_arms(0.5, 0.6, 0.6), "no detectable difference"),
+        (three_arms(0.5, 0.52, 0.6, n_seeds=5), "underpowered"),
+        (three_arms(0.5, 0.52, 0.6) | {"het-dropout": {75: collapsed_runs()}}, "collapsed"),
+    ],
+)
+def test_every_word(results: Results, word: Word) -> None:
+    summary = summarise(comparison(results))
+    assert cell(summary, "het-dropout", 75).verdict == word
+    assert cell(summary, "no-xstar", 75).verdict == "reference"
+    assert word.split()[-1] in summary.headline.replace("Too few seeds", "underpowered")
+
+
+def test_a_cell_holds_the_numbers_its_verdict_rests_on() -> None:
+    results = three_arms(0.5, 0.52, 0.6) | {"het-dropout/shuffled": {75: around(0.51)}}
+    found = cell(summarise(comparison(results)), "het-dropout", 75)
+    assert found.n_seeds == 8
+    assert found.mean == pytest.approx(0.6005625)
+    assert [d.other for d in found.differences] == [
+        "no-xstar",
+        "gaussian-dropout",
+        "het-dropout/shuffled",
+    ]
+    assert found.strongest == "gaussian-dropout"
+    assert found.differences[1].mean == pytest.approx(0.0801875)
+    assert found.differences[1].interval is not None
+    low, high = found.differences[1].interval
+    assert 0.078 < low < 0.0801875 < high < 0.082
+    assert found.p_value == 2 / 256
+
+
+def test_real_xstar_no_better_than_shuffled_gets_no_credit() -> None:
+    results = three_arms(0.5, 0.52, 0.6) | {"het-dropout/shuffled": {75: around(0.6)}}
+    summary = summarise(comparison(results))
+    assert cell(summary, "het-dropout", 75).verdict == "no detectable difference"
+    assert cell(summary, "het-dropout/shuffled", 75).verdict == "helps"  # than the reference
+    assert summary.headline.startswith("No detectable difference for het-dropout")
+
+
+def test_lower_is_better() -> None:
+    loss = Metric("loss", higher_is_better=False)
+    summary = summarise(comparison(three_arms(1.5, 1.4, 1.2), loss))
+    found = cell(summary, "het-dropout", 75)
+    assert found.verdict == "helps"
+    assert found.mean == pytest.approx(1.2005625)
+    assert found.differences[0].mean == pytest.approx(0.2998125)
+    assert found.strongest == "gaussian-dropout"
+
+
+def test_label_saving_is_measured_against_the_reference() -> None:
+    curve = {100: 0.5, 200: 0.6, 400: 0.7}
+    accuracy = comparison(
+        {
+            "no-xstar": {n: around(score) for n, score in curve.items()},
+            "het-dropout": {n: around(score + 0.1) for n, score in curve.items()},
+        }
+    )
+    loss = comparison(
+        {
+            "no-xstar": {n: around(1 - score) for n, score in curve.items()},
+            "het-dropout": {n: around(0.9 - score) for n, score in curve.items()},
+        },
+        Metric("loss", higher_is_better=False),
+    )
+    for record in (accuracy, loss):
+        savings = [cell(summarise(record), "het-dropout", n).label_saving for n in curve]
+        assert [s.reach for s in savings if s] == ["measured", "measured", "beyond range"]
+        assert [s.factor for s in savings if s and s.factor] == pytest.approx([2.0, 2.0])
+        assert cell(summarise(record), "no-xstar", 100).label_saving is None
+
+
+def test_pairs_use_the_seeds_both_arms_have_and_missing_runs_are_told() -> None:
+    results = three_arms(0.5, 0.52, 0.6)
+    results["gaussian-dropout"][75][3] = None
+    summary = summarise(comparison(results))
+    found = cell(summary, "het-dropout", 75)
+    assert found.p_value == 2 / 128  # seven pairs
+    assert cell(summary, "gaussian-dropout", 75).n_missing == 1
+    assert (summary.n_planned, summary.n_finished) == (24, 23)
+    assert any("gaussian-dropout 1 at n = 75" in warning for warning in summary.warnings)
+
+
+def test_a_corrupt_result_never_changes_a_verdict_silently() -> None:
+    results = three_arms(0.5, 0.52, 0.6, n_seeds=6)
+    assert cell(summarise(comparison(results)), "het-dropout", 75).verdict == "helps"
+    results["no-xstar"][75][5] = result(float("nan"))
+    summary = summarise(comparison(results))
+    assert cell(summary, "het-dropout", 75).verdict == "underpowered"
+    assert any(w.startswith("runs/demo/no-xstar-75-5: ") for w in summary.warnings)
+
+
+def test_a_diverged_run_counts() -> None:
+    results = three_arms(0.5, 0.52, 0.6)
+    results["het-dropout"][75][0] = result(0.1, status="diverged")
+    summary = summarise(comparison(results))
+    found = cell(summary, "het-dropout", 75)
+    assert (found.n_seeds, found.n_diverged) == (8, 1)
+    assert found.verdict == "no detectable difference"
+    assert any(w.startswith("diverged runs") and "1 at n = 75" in w for w in summary.warnings)
+
+
+def test_warnings_name_what_a_reader_must_know() -> None:
+    results = three_arms(0.5, 0.05, 0.6, n_seeds=5)
+    results["het-dropout"][75][0] = result(0.6, collapsed=True)
+    record = comparison(results, warnings=["metrics.jsonl: line 3 is torn"])
+    failed = replace(record.runs[0], result=None, failure="Traceback")
+    record = replace(record, runs=[failed, *record.runs[1:]])
+    summary = summarise(record)
+    assert summary.failed == ("no-xstar-75-0",)
+    assert summary.warnings == (
+        "metrics.jsonl: line 3 is torn",
+        "missing results, out of 15 planned runs: no-xstar 1 at n = 75; "
+        "arms are compared on the seeds that both have",
+        "failed runs: no-xstar-75-0; failure.txt in their folders says why",
+        "collapsed runs, whose noise no longer depends on x*: het-dropout 1 at n = 75",
+        "underpowered: gaussian-dropout at n = 75; het-dropout at n = 75; p < 0.05 over 1 size(s) "
+        "takes 6 seeds that an arm shares with all it must beat",
+        "no better than a predictor that ignores x (score 0.1): gaussian-dropout at n = 75",
+        "het-dropout has no control with its x* replaced: a gain may come from the capacity "
+        "around x*; add het-dropout/shuffled",
+    )
+
+
+def test_a_clean_comparison_has_no_warnings() -> None:
+    results = three_arms(0.5, 0.52, 0.6) | {"het-dropout/shuffled": {75: around(0.5)}}
+    assert summarise(comparison(results)).warnings == ()
+
+
+def test_without_a_plain_model_there_is_no_verdict() -> None:
+    with pytest.raises(LupiError, match="no plain model"):
+        summarise(comparison({"het-dropout": {75: around(0.6)}}))
+
+
+def test_json_is_plain_and_repeatable() -> None:
+    results = three_arms(0.5, 0.52, 0.6) | {"oracle": {75: [None] * 8}}
+    record = replace(comparison(results), settings={"name": "boxes"}, folder=Path("runs/x"))
+    document = to_json(summarise(record))
+    assert document == to_json(summarise(record))
+    assert document["comparison"] == "boxes"
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    oracle = document["arms"][-1]["cells"][0]
+    assert oracle["mean"] is None
+    assert oracle["differences"] == []
+    assert oracle["label_saving"] == {"reach": "unknown", "factor": None, "interval": None}
