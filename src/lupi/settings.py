@@ -1,4 +1,4 @@
-"""Settings: frozen pydantic models, read from YAML plus `a.b=c` overrides, with errors that teach."""
+"""Settings: frozen models read from YAML plus `a.b=c` overrides, with errors that teach."""
 
 import difflib
 import hashlib

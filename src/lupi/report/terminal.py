@@ -49,6 +49,7 @@ class SummaryTable:
         yield Text("")
         for columns in _blocks(summary, width):
             yield _scores(summary, columns)
+            yield Text("")
         for line in _legend(summary):
             yield _wrapped(line, width, style="dim")
         yield from _label_saving(summary, width)

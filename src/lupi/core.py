@@ -1,0 +1,146 @@
+"""The vocabulary everyone shares: what a batch, a split, a task and a method are.
+
+x is what a network sees at any time, x* (`xstar`) what exists in training only, y the target.
+"""
+
+import copy
+import hashlib
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+from torch import Generator, Tensor, nn
+
+from lupi.records import Metric
+from lupi.settings import Settings
+
+XstarKind = Literal["region", "vector"]
+"""region: a map (B, 1, H, W) in [0, 1], 1 on the object, aligned with the picture x;
+vector: (B, D)."""
+
+
+Control = Literal["real", "shuffled", "constant", "random"]
+"""What a training row's x* is: its own, another row's, the mean, or a random draw."""
+
+
+class Batch(NamedTuple):
+    """Rows of one split. Validation and test rows carry no x*: `xstar` is None there."""
+
+    x: Tensor
+    y: Tensor
+    xstar: Tensor | None = None
+    has_xstar: Tensor | None = None
+    """(B,) bool, True where the row carries x*; never None where `xstar` is given."""
+
+
+class Losses(NamedTuple):
+    """What a method minimises, and its named parts for the record (detached)."""
+
+    total: Tensor
+    parts: dict[str, Tensor]
+
+
+class Split(Protocol):
+    """Some rows of a data set."""
+
+    def __len__(self) -> int: ...
+
+    def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
+        """Yield all rows: in their order, or shuffled (and augmented) by a generator."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """Training rows (with x*), validation rows and test rows (without)."""
+
+    train: Split
+    val: Split
+    test: Split
+
+
+class Task(Protocol):
+    """What the data mean: networks, loss per example and metrics. Knows no method."""
+
+    metric: Metric
+    xstar_kind: XstarKind
+    xstar_dim: int
+    """Channels of a region (1), or the length of a vector."""
+
+    def splits(self, size: int, seed: int, control: Control, xstar_frac: float) -> Splits:
+        """Return `size` training rows, a fraction of them with x* under a control."""
+        ...
+
+    def network(self) -> nn.Module:
+        """Build the student, freshly initialised."""
+        ...
+
+    def example(self) -> Tensor:
+        """Return two rows of x, to find out the shapes inside a network."""
+        ...
+
+    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of each row, (B,)."""
+        ...
+
+    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+        """Score a whole split."""
+        ...
+
+    def trivial(self, train: Split, test: Split) -> dict[str, float]:
+        """Score the best predictor that ignores x."""
+        ...
+
+    def is_uninformative(self, output: Tensor) -> bool:
+        """Tell whether the outputs are the same whatever x is (uniform logits)."""
+        ...
+
+
+class Method(nn.Module):
+    """How x* takes part in training: a loss over a student, plus helper networks of its own.
+
+    Calling a method is its loss, so that wrappers (data parallel, precision) see one forward.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    uses_xstar: ClassVar[bool]
+    sees_xstar_at_test: ClassVar[bool] = False
+    kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
+    """The kinds of x* it can use."""
+    Settings: ClassVar[type[Settings]]
+
+    def __init__(self, net: nn.Module, task: Task, settings: Any) -> None:
+        """Take a student; subclasses declare `settings` as their own `Settings`."""
+        super().__init__()
+        self.net = net
+        self.task = task
+        self.settings = settings
+
+    @abstractmethod
+    def loss(self, batch: Batch) -> Losses:
+        """Return what to minimise on a training batch."""
+
+    def forward(self, batch: Batch) -> Losses:
+        """Return the loss: see `loss`."""
+        return self.loss(batch)
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Return the student's output. x* can't be passed: no leak by construction."""
+        output: Tensor = self.net(x)
+        return output
+
+    def logvars(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Return the log-variance h*(x*) at each noise site, (B, ...); empty without noise."""
+        return {}
+
+    def student(self) -> nn.Module:
+        """Return a plain copy of the student, with no trace of the method."""
+        return copy.deepcopy(self.net)
+
+
+def derive_seed(seed: int, *purpose: Any) -> int:
+    """Return a seed for one purpose, so that no two uses of randomness share a stream."""
+    text = ":".join(str(part) for part in (seed, *purpose))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1

@@ -1,0 +1,34 @@
+"""Nested subsets: the rows of a small training set are among those of a larger one."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lupi.core import derive_seed
+from lupi.errors import LupiError
+
+
+def nested_rows(labels: NDArray[np.int64], size: int, seed: int) -> NDArray[np.int64]:
+    """Return `size` rows, balanced over the classes, nested in `size` for one seed.
+
+    Each class is shuffled, and the classes are dealt in turns: the first `size` rows dealt.
+    """
+    if not 0 < size <= len(labels):
+        raise LupiError(f"a training set of {size} rows was asked for; there are {len(labels)}")
+    rng = np.random.default_rng(derive_seed(seed, "subset"))
+    shuffled = rng.permutation(len(labels))
+    turn = np.empty(len(labels), dtype=np.int64)
+    for label in np.unique(labels):
+        of_class = shuffled[labels[shuffled] == label]
+        turn[of_class] = np.arange(len(of_class))
+    return shuffled[np.argsort(turn[shuffled], kind="stable")][:size]
+
+
+def rows_with_xstar(n_rows: int, frac: float, seed: int) -> NDArray[np.bool_]:
+    """Return which rows keep their x*: a fraction, at least one if not zero, nested in `frac`."""
+    if not 0.0 <= frac <= 1.0:
+        raise LupiError(f"the fraction of rows with x* must lie in [0, 1], got {frac}")
+    order = np.random.default_rng(derive_seed(seed, "xstar-rows")).permutation(n_rows)
+    n_keep = int(np.ceil(frac * n_rows))
+    has = np.zeros(n_rows, dtype=np.bool_)
+    has[order[:n_keep]] = True
+    return has

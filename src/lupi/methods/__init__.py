@@ -1,0 +1,1 @@
+"""Methods: how x* takes part in training. One file each; knows no data set and no trainer."""

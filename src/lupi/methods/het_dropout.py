@@ -1,0 +1,210 @@
+"""Heteroscedastic dropout: x* sets the variance of the noise, and is gone at test time.
+
+    z = h(x) * (1 + sqrt(h*(x*)) * eps),   loss = cross-entropy + beta * ||log h*(x*) - log h0||
+
+Lambert, Sener, Savarese: "Deep Learning under Privileged Information Using Heteroscedastic
+Dropout", CVPR 2018. What is ours: a prior variance h0 other than 1 (the paper's), which may
+depend on x*; sites other than the fully connected layers; h* starts at its prior.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.data.regions import blackout, mask_box
+from lupi.errors import LupiError
+from lupi.nn.batchnorm import untracked
+from lupi.nn.encoders import MapEncoder, feature_encoders, vector_encoder
+from lupi.nn.noise import HeteroscedasticDropout, Missing, Norm, Reading, Reduce
+from lupi.nn.sites import Attachment, find_sites, site_shapes
+from lupi.settings import Settings
+
+
+class RegionPrior(Settings):
+    """A prior variance inside the region that x* marks, and another outside."""
+
+    inside: float = Field(ge=0, le=50)
+    outside: float = Field(ge=0, le=50)
+
+    def __call__(self, mask: Tensor) -> Tensor:
+        """Return the variance at each pixel of the mask."""
+        return self.outside + (self.inside - self.outside) * mask
+
+
+class HetDropoutSettings(Settings):
+    """Where noise enters, what h0 says, and whether h* learns."""
+
+    sites: tuple[str, ...] | None = None
+    """Names or patterns, such as `trunk.site2` or `head.*`; by default every dropout layer."""
+    prior: float | RegionPrior = 1.0
+    """The prior variance h0: a number, or `{inside: 0, outside: 1}` at sites with a map."""
+    learn: bool = True
+    """Whether h* is a network of x* that starts at h0; if not, the variance stays h0(x*)."""
+    beta: float = Field(1.0, ge=0)
+    """Weight of the penalty on leaving the prior."""
+    norm: Norm = "l2"
+    """Of the difference in log-variance of one example: l1, l2 or l2-squared."""
+    reduce: Reduce = "mean"
+    """Over the units of one example; over examples it is always the mean."""
+    missing: Missing = "mean"
+    """Rows without x*: `mean` variance of the others, the `prior`'s, or `none`."""
+    n_samples: int = Field(1, ge=1, le=64)
+    """Noise draws per example, through the part of the network after the first site only."""
+    shared_dims: tuple[int, ...] = ()
+    """Dimensions that share one draw, such as time; 0 is the batch."""
+    fc_input: str = Field("blackout", pattern="^(blackout|box)$")
+    """What h* sees of a region at sites without a map: the `blackout` picture through the
+    student's own convolutions, as in the paper, or the four numbers of the `box`."""
+    per_channel: bool = False
+    """At sites with a map: a variance map for each channel, or one for all."""
+    reading: Reading = "paper"
+    """`official` is the authors' code: ReLU log-variance, penalty beta * ||sigma||."""
+
+
+class HetDropout(Method):
+    """Train under noise whose variance x* sets."""
+
+    name = "het-dropout"
+    summary = "x* sets the variance of the noise at the sites (CVPR 2018)"
+    uses_xstar = True
+    Settings = HetDropoutSettings
+
+    def __init__(self, net: nn.Module, task: Task, settings: HetDropoutSettings) -> None:
+        super().__init__(net, task, settings)
+        sites = find_sites(net, settings.sites)
+        if not sites:
+            raise LupiError("the network has no dropout layer; name the `sites` for the noise")
+        self._shapes = site_shapes(net, sites, task.example())
+        self._without_map = [name for name, shape in self._shapes.items() if len(shape) != 3]
+        if isinstance(settings.prior, RegionPrior) and self._without_map:
+            raise LupiError(
+                f"prior: inside and outside need sites with a map; {self._without_map[0]} has none"
+            )
+        self._n_features = self._count_features()
+        learns = settings.learn or settings.reading == "official"
+        hstars = self._hstars() if learns else {}
+        self.drops = nn.ModuleDict({_key(name): self._drop(hstars.get(name)) for name in sites})
+        self._now: tuple[dict[str, Tensor], Tensor] | None = None
+        self._attachment = Attachment(sites, {name: partial(self._noise, name) for name in sites})
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss under noise, plus the penalty."""
+        self._now = self._site_inputs(batch)
+        try:
+            output: Tensor = self.net(batch.x)
+        finally:
+            self._now = None
+        y = batch.y.repeat(len(output) // len(batch.y), *[1] * (batch.y.dim() - 1))
+        task = self.task.example_loss(output, y).mean()
+        penalty = torch.stack([self._drop_at(name).penalty() for name in self._shapes]).sum()
+        return Losses(task + penalty, {"task": task.detach(), "penalty": penalty.detach()})
+
+    @torch.no_grad()
+    def logvars(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Return log h*(x*) at each site for the rows that have x*."""
+        inputs, has = self._site_inputs(batch)
+        out = {}
+        for name, value in inputs.items():
+            h = value.new_empty(1).expand(len(value), *self._shapes[name])
+            out[name] = self._drop_at(name).variances(h, value, has)[0][has]
+        return out
+
+    def student(self) -> nn.Module:
+        """Return a plain copy of the student, without noise."""
+        with self._attachment.detached():
+            return super().student()
+
+    def _noise(self, name: str, h: Tensor) -> Tensor:
+        if self._now is None:  # a pass that is not a training step
+            return h
+        inputs, has = self._now
+        noisy: Tensor = self._drop_at(name)(h, inputs[name], has)
+        return noisy
+
+    def _drop_at(self, name: str) -> HeteroscedasticDropout:
+        drop = self.drops[_key(name)]
+        assert isinstance(drop, HeteroscedasticDropout)
+        return drop
+
+    def _site_inputs(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
+        """Return what h* sees at each site, and the rows (B,) that have it."""
+        if batch.xstar is None or batch.has_xstar is None:
+            raise LupiError("het-dropout trains on rows with x*; this split carries none")
+        has = batch.has_xstar & torch.isfinite(batch.xstar).flatten(1).all(1)
+        xstar = batch.xstar.where(has.view(-1, *[1] * (batch.xstar.dim() - 1)), 0.0)
+        inputs = dict.fromkeys(self._shapes, xstar)
+        if self.task.xstar_kind == "region" and self._without_map:
+            by_box = self.settings.fc_input == "box"
+            seen = mask_box(xstar) if by_box else self._trunk_features(batch.x, xstar, has)
+            inputs |= dict.fromkeys(self._without_map, seen)
+        return inputs, has
+
+    @torch.no_grad()
+    def _trunk_features(self, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
+        """Pass blacked-out pictures through the student's convolutions, (B, features).
+
+        No graph, as the paper cuts this gradient. Batch norms use the batch's statistics without
+        recording them, and see only the rows that have x*.
+        """
+        trunk = self.net.get_submodule("trunk")
+        features = x.new_zeros(len(x), self._n_features)
+        if has.any():
+            with untracked(trunk):
+                features[has] = trunk(blackout(x[has], mask[has])).to(features.dtype)
+        return features
+
+    def _count_features(self) -> int:
+        """Return how many features the shared convolutions give, 0 where they are not used."""
+        shared = self.task.xstar_kind == "region" and self.settings.fc_input == "blackout"
+        if not (shared and self._without_map):
+            return 0
+        if not isinstance(getattr(self.net, "trunk", None), nn.Module):
+            raise LupiError(
+                "fc_input: blackout passes pictures through the network's `trunk`, and this one "
+                "has none; use `fc_input: box`, or call its convolutions `trunk`"
+            )
+        with torch.no_grad(), untracked(self.net):
+            features: Tensor = self.net.get_submodule("trunk")(self.task.example())
+        return features.shape[1]
+
+    def _drop(self, hstar: nn.Module | None) -> HeteroscedasticDropout:
+        s = self.settings
+        return HeteroscedasticDropout(
+            hstar,
+            prior=s.prior,
+            beta=s.beta,
+            norm=s.norm,
+            reduce=s.reduce,
+            missing=s.missing,
+            shared_dims=s.shared_dims,
+            n_samples=s.n_samples,
+            reading=s.reading,
+        )
+
+    def _hstars(self) -> dict[str, nn.Module]:
+        """Build the networks of x*, by the kind of x* and the shape at the site."""
+        if self.task.xstar_kind == "vector":
+            return {
+                name: vector_encoder(self.task.xstar_dim, shape[0 if len(shape) == 3 else -1])
+                for name, shape in self._shapes.items()
+            }
+        hstars: dict[str, nn.Module] = {}
+        for name, shape in self._shapes.items():
+            if len(shape) == 3:
+                n_out = shape[0] if self.settings.per_channel else 1
+                hstars[name] = MapEncoder(self.task.xstar_dim, n_out, (shape[1], shape[2]))
+            elif self.settings.fc_input == "box":
+                hstars[name] = vector_encoder(4, shape[-1])
+        if self._without_map and self.settings.fc_input == "blackout":
+            units = [self._shapes[name][-1] for name in self._without_map]
+            hstars |= zip(self._without_map, feature_encoders(self._n_features, units), strict=True)
+        return hstars
+
+
+def _key(name: str) -> str:
+    """Return a site's name as a key that nn.ModuleDict takes."""
+    return name.replace(".", "/")

@@ -1,0 +1,27 @@
+"""The plain model: Bernoulli dropout, no x*. What every other arm is held against.
+
+    loss = cross-entropy(h(x), y)
+
+Srivastava et al.: "Dropout", JMLR 2014. The rate is the network's (`network.dropout`).
+"""
+
+from lupi.core import Batch, Losses, Method
+from lupi.settings import Settings
+
+
+class NoXstarSettings(Settings):
+    """Nothing to set: the dropout rate belongs to the network."""
+
+
+class NoXstar(Method):
+    """Train on x and y alone."""
+
+    name = "no-xstar"
+    summary = "plain training on x alone, Bernoulli dropout"
+    uses_xstar = False
+    Settings = NoXstarSettings
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss."""
+        total = self.task.example_loss(self.net(batch.x), batch.y).mean()
+        return Losses(total, {"task": total.detach()})

@@ -1,0 +1,43 @@
+"""Methods by name. A file in this folder that defines a `Method` with a name is registered."""
+
+import importlib
+import inspect
+import pkgutil
+from functools import cache
+from typing import Any
+
+from torch import nn
+
+import lupi.methods
+from lupi.core import Method, Task
+from lupi.errors import LupiError
+from lupi.settings import unknown_name
+
+
+@cache
+def methods() -> dict[str, type[Method]]:
+    """Return every method, by name."""
+    found = {}
+    for info in pkgutil.iter_modules(lupi.methods.__path__):
+        module = importlib.import_module(f"lupi.methods.{info.name}")
+        for _, cls in inspect.getmembers(module, inspect.isclass):
+            if issubclass(cls, Method) and cls.__module__ == module.__name__:
+                found[cls.name] = cls
+    return dict(sorted(found.items()))
+
+
+def find_method(name: str) -> type[Method]:
+    """Return the method of this name."""
+    if name not in methods():
+        raise LupiError(unknown_name("method", name, list(methods())))
+    return methods()[name]
+
+
+def build_method(name: str, settings: dict[str, Any], net: nn.Module, task: Task) -> Method:
+    """Build a method over a student."""
+    cls = find_method(name)
+    if task.xstar_kind not in cls.kinds:
+        raise LupiError(
+            f"method {name} can't use x* of kind {task.xstar_kind}; it uses {', '.join(cls.kinds)}"
+        )
+    return cls(net, task, cls.Settings.parse(settings, "settings"))

@@ -1,0 +1,1 @@
+"""Noise, sites and networks. Knows no method and no data set."""

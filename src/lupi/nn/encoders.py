@@ -1,0 +1,50 @@
+"""Networks h* from x* to offsets of the log-variance from its prior."""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def _zero(layer: nn.Linear | nn.Conv2d) -> nn.Module:
+    nn.init.zeros_(layer.weight)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def vector_encoder(n_in: int, n_out: int, n_hidden: int = 64) -> nn.Sequential:
+    """Map a vector (B, n_in) to units (B, n_out), starting at zero: the prior itself."""
+    return nn.Sequential(nn.Linear(n_in, n_hidden), nn.ReLU(), _zero(nn.Linear(n_hidden, n_out)))
+
+
+def feature_encoders(n_in: int, n_units: list[int]) -> list[nn.Module]:
+    """Map features (B, n_in) to the units of fully connected layers that follow one another.
+
+    The second encoder builds on the first one's layer, and so on: a tower of the same shape as
+    the student's own, initialised like any other, as in the paper.
+    """
+    encoders: list[nn.Module] = []
+    below: list[nn.Module] = []
+    for n_out in n_units:
+        layer = nn.Linear(n_in, n_out)
+        encoders.append(nn.Sequential(*below, layer))
+        below = [*below, layer, nn.ReLU()]
+        n_in = n_out
+    return encoders
+
+
+class MapEncoder(nn.Module):
+    """Map a region (B, C, H, W) to a map (B, n_out, *size), starting at zero: the prior itself."""
+
+    def __init__(self, n_in: int, n_out: int, size: tuple[int, int], n_hidden: int = 16) -> None:
+        super().__init__()
+        self.size = size
+        self.layers = nn.Sequential(
+            nn.Conv2d(n_in, n_hidden, 3, padding=1),
+            nn.ReLU(),
+            _zero(nn.Conv2d(n_hidden, n_out, 3, padding=1)),
+        )
+
+    def forward(self, xstar: Tensor) -> Tensor:
+        """Resize to the map's size, then convolve."""
+        offsets: Tensor = self.layers(F.interpolate(xstar, self.size, mode="area"))
+        return offsets

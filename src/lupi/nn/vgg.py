@@ -1,0 +1,131 @@
+"""VGG with batch norm, for pictures of any size, with a site after every block.
+
+Simonyan, Zisserman: "Very Deep Convolutional Networks for Large-Scale Image Recognition", 2015.
+Initialised after He et al. 2015. A `Picture` layer comes first: it takes pixels in [0, 1], so that
+a picture blacked out outside a box is x * mask, and normalisation follows masking.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from lupi.errors import LupiError
+from lupi.nn.sites import Site
+
+VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+
+
+class Picture(nn.Module):
+    """Normalise pixels in [0, 1] by the data's mean and standard deviation per channel."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise (B, C, H, W) and lay it out for fast convolutions."""
+        return ((x - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+
+
+class VGG(nn.Module):
+    """`trunk`: convolutional blocks with sites; `head`: fully connected layers with dropout.
+
+    Args:
+        blocks: channels of each convolution, block by block; each block halves the picture.
+        n_hidden: units of each fully connected layer before the last.
+        n_outputs: classes.
+        image_size: height and width of x.
+        mean: of the pixels, per channel; its length is the number of channels.
+        std: of the pixels, per channel.
+        dropout: Bernoulli rate after each fully connected layer.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[Sequence[int]],
+        n_hidden: Sequence[int],
+        n_outputs: int,
+        image_size: int,
+        mean: Sequence[float] = (0.5,),
+        std: Sequence[float] = (0.5,),
+        dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        side = image_size // 2 ** len(blocks)
+        if side < 1:
+            raise LupiError(
+                f"pictures of {image_size} px are too small for {len(blocks)} blocks, "
+                f"which need {2 ** len(blocks)} px or more"
+            )
+        trunk: OrderedDict[str, nn.Module] = OrderedDict(picture=Picture(mean, std))
+        n_in = len(mean)
+        for i, channels in enumerate(blocks, start=1):
+            trunk[f"block{i}"] = _block(n_in, channels)
+            trunk[f"site{i}"] = Site()
+            n_in = channels[-1]
+        trunk["pool"] = nn.AdaptiveAvgPool2d(side)
+        trunk["flat"] = nn.Flatten()
+        self.trunk = nn.Sequential(trunk)
+
+        head: OrderedDict[str, nn.Module] = OrderedDict()
+        n_in *= side * side
+        for i, n_units in enumerate(n_hidden, start=1):
+            head[f"fc{i}"] = nn.Linear(n_in, n_units)
+            head[f"relu{i}"] = nn.ReLU()
+            head[f"drop{i}"] = nn.Dropout(dropout)
+            n_in = n_units
+        head["out"] = nn.Linear(n_in, n_outputs)
+        self.head = nn.Sequential(head)
+        self.apply(_he_init)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # stub lacks it
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map pictures (B, C, H, W) in [0, 1] to logits (B, n_outputs)."""
+        logits: Tensor = self.head(self.trunk(x))
+        return logits
+
+
+def _block(n_in: int, channels: Sequence[int]) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for n_out in channels:
+        layers += [nn.Conv2d(n_in, n_out, 3, padding=1), nn.BatchNorm2d(n_out), nn.ReLU()]
+        n_in = n_out
+    return nn.Sequential(*layers, nn.MaxPool2d(2))
+
+
+def _he_init(module: nn.Module) -> None:
+    if isinstance(module, (nn.Conv2d, nn.Linear)):
+        nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def small_vgg(
+    n_outputs: int,
+    image_size: int,
+    width: int = 16,
+    n_hidden: int = 128,
+    mean: Sequence[float] = (0.5,),
+    std: Sequence[float] = (0.5,),
+    dropout: float = 0.2,
+) -> VGG:
+    """Build three blocks of one convolution each, doubling in width, and one hidden layer pair."""
+    blocks = [(width,), (2 * width,), (4 * width,)]
+    return VGG(blocks, (n_hidden, n_hidden), n_outputs, image_size, mean, std, dropout)
+
+
+def vgg16_bn(
+    n_outputs: int,
+    image_size: int = 224,
+    mean: Sequence[float] = (0.485, 0.456, 0.406),
+    std: Sequence[float] = (0.229, 0.224, 0.225),
+    dropout: float = 0.5,
+) -> VGG:
+    """Build VGG-16 with batch norm: at 224 px, 1000 classes, the published 138,365,992 weights."""
+    return VGG(VGG16, (4096, 4096), n_outputs, image_size, mean, std, dropout)

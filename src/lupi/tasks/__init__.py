@@ -1,0 +1,1 @@
+"""Tasks bind data, networks, loss and metrics; they know no method."""

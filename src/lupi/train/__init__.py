@@ -1,0 +1,1 @@
+"""Training: fit, schedules, checkpoints, evaluation. The only place with optimizers and devices."""

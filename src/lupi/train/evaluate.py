@@ -1,0 +1,60 @@
+"""Scores of a student on a split, and what the noise of a method looks like."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from lupi.core import Batch, Method, Split, Task
+
+COLLAPSED_BELOW = 0.01
+"""Between-sample standard deviation of log-variance: a change of 1 % in variance."""
+
+
+@torch.no_grad()
+def outputs(method: Method, split: Split, batch_size: int = 256) -> tuple[Tensor, Tensor]:
+    """Return the student's outputs for a whole split, and the targets. x* is not touched."""
+    method.eval()
+    device = next(method.parameters()).device
+    pairs = [(method.predict(b.x.to(device)).cpu(), b.y) for b in split.batches(batch_size)]
+    return torch.cat([output for output, _ in pairs]), torch.cat([y for _, y in pairs])
+
+
+def describe_noise(method: Method, task: Task, batch: Batch) -> dict[str, dict[str, float]]:
+    """Describe the variance at each noise site over the rows of a batch that have x*.
+
+    logvar_mean and logvar_spread are over rows and units; logvar_between is the standard
+    deviation over rows, averaged over units: the part of the spread that comes from x*. Where
+    x* marks a region and the site has a map, the mean variance inside and outside it follow.
+    """
+    described = {}
+    for site, logvar in method.logvars(batch).items():
+        if len(logvar) < 2:
+            continue
+        logvar = logvar.float().cpu()
+        stats = {
+            "logvar_mean": logvar.mean().item(),
+            "logvar_spread": logvar.std(correction=0).item(),
+            "logvar_between": logvar.std(0, correction=0).mean().item(),
+        }
+        if task.xstar_kind == "region" and logvar.dim() == 4:
+            assert batch.xstar is not None
+            mask = batch.xstar[batch.has_xstar].cpu()
+            stats |= _inside_outside(logvar.exp(), mask)
+        described[site] = stats
+    return described
+
+
+def _inside_outside(variance: Tensor, mask: Tensor) -> dict[str, float]:
+    inside = F.interpolate(mask, variance.shape[2:], mode="area").expand_as(variance)
+    outside = 1 - inside
+    return {
+        "variance_inside": ((variance * inside).sum() / inside.sum().clamp(min=1e-9)).item(),
+        "variance_outside": ((variance * outside).sum() / outside.sum().clamp(min=1e-9)).item(),
+    }
+
+
+def is_collapsed(noise: dict[str, dict[str, float]]) -> bool | None:
+    """Tell whether the variance no longer depends on x* at any site; None without noise."""
+    if not noise:
+        return None
+    return all(site["logvar_between"] < COLLAPSED_BELOW for site in noise.values())

@@ -1,0 +1,145 @@
+"""One run: an arm, a training-set size and a seed, from its settings to its record."""
+
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from filelock import FileLock
+from pydantic import Field
+
+from lupi import __version__
+from lupi.core import Batch, Control, Method, Splits, derive_seed
+from lupi.methods.registry import build_method, find_method
+from lupi.records import FORMAT, read_json, read_rows, write_json, write_whole
+from lupi.settings import Settings, fingerprint
+from lupi.tasks.registry import build_task, resolve_task
+from lupi.train.evaluate import is_collapsed, outputs
+from lupi.train.fit import Row, fit
+from lupi.train.settings import TrainSettings
+
+N_PICTURES = 8
+
+
+class RunSettings(Settings):
+    """Everything that decides the numbers of a run; its hash is the run's identity."""
+
+    task: dict[str, Any]
+    network: dict[str, Any] = Field(default_factory=dict)
+    train: TrainSettings = TrainSettings()
+    method: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Of the method."""
+    control: Control = "real"
+    xstar_frac: float = Field(1.0, ge=0, le=1)
+    """The fraction of training rows that carry x*."""
+    size: int = Field(ge=1)
+    """Training rows."""
+    seed: int = Field(ge=0)
+
+    def resolve(self) -> "RunSettings":
+        """Return the same with every name checked and every default filled in."""
+        task, network = resolve_task(self.task, self.network)
+        settings = find_method(self.method).Settings.parse(self.settings, "settings").resolved()
+        return self.model_copy(update={"task": task, "network": network, "settings": settings})
+
+    @property
+    def run_id(self) -> str:
+        """The identity of these (resolved) settings."""
+        return fingerprint(self.resolved())
+
+
+def run(
+    settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None] = lambda row: None
+) -> dict[str, Any]:
+    """Do a run, or what is left of it, and return its result. A finished run is only read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock"):
+        if (folder / "result.json").exists():
+            return read_json(folder / "result.json")
+        (folder / "failure.txt").unlink(missing_ok=True)
+        write_json(folder / "settings.json", settings.resolved())
+        write_json(folder / "environment.json", _environment(settings))
+        result = _run(settings, folder, on_epoch)
+        write_json(folder / "result.json", result)
+        (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
+        return result
+
+
+def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -> dict[str, Any]:
+    torch.set_num_threads(settings.train.n_threads)
+    task = build_task(settings.task, settings.network)
+    splits = task.splits(settings.size, settings.seed, settings.control, settings.xstar_frac)
+
+    def build(attempt: int) -> Method:
+        # The student's weights come first and alone: every arm starts from the same ones.
+        torch.manual_seed(derive_seed(settings.seed, "student", attempt))
+        net = task.network()
+        torch.manual_seed(derive_seed(settings.seed, "method", attempt))
+        return build_method(settings.method, settings.settings, net, task)
+
+    fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch)
+    trivial = task.trivial(splits.train, splits.test)
+    metrics = {"val": {}, "test": trivial}
+    if fitted.best_epoch:
+        metrics = {
+            name: task.metrics(*outputs(fitted.method, split))
+            for name, split in (("val", splits.val), ("test", splits.test))
+        }
+    if fitted.method.uses_xstar and settings.control == "real":
+        _write_pictures(folder / "samples.npz", fitted.method, splits)
+    sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
+    return {
+        "format": FORMAT,
+        "status": fitted.status,
+        "metrics": metrics,
+        "trivial": trivial,
+        "collapsed": is_collapsed(sites),
+        "sites": sites,
+        "best_epoch": fitted.best_epoch,
+        "epochs": fitted.epochs,
+        "restarts": fitted.restarts,
+    }
+
+
+def _environment(settings: RunSettings) -> dict[str, str]:
+    return {
+        "lupi": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "threads": str(settings.train.n_threads),
+    }
+
+
+def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
+    """Keep a few training pictures with their region and the variance at each site with a map."""
+    batch = next(iter(splits.train.batches(4 * N_PICTURES)))
+    if batch.x.dim() != 4 or batch.xstar is None or batch.has_xstar is None:
+        return
+    device = next(method.parameters()).device
+    batch = Batch(*(t[batch.has_xstar][:N_PICTURES].to(device) for t in batch if t is not None))
+    if not len(batch.y):
+        return
+    method.eval()
+    with torch.no_grad():
+        prediction = method.predict(batch.x).argmax(1)
+    pixels = (batch.x * 255).round().byte().permute(0, 2, 3, 1)  # (k, H, W, C)
+    arrays = {
+        "x": pixels[..., 0] if pixels.shape[-1] == 1 else pixels,
+        "mask": batch.xstar[:, 0].round().byte(),  # type: ignore[index]
+        "label": batch.y,
+        "prediction": prediction,
+    }
+    for site, logvar in method.logvars(batch).items():
+        if logvar.dim() == 4:
+            arrays[f"variance/{site}"] = logvar.exp().mean(1).float()
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            np.savez_compressed(file, **{key: t.cpu().numpy() for key, t in arrays.items()})
+
+    write_whole(path, write)

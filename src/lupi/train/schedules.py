@@ -1,0 +1,46 @@
+"""Learning rates as a function of the epoch and of the validation scores so far."""
+
+from dataclasses import dataclass, field
+
+from lupi.train.settings import TrainSettings
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The learning rate of the epoch to come.
+
+    Everything it knows is `scores`, so a resumed run continues exactly where it was.
+    """
+
+    settings: TrainSettings
+    scores: list[float] = field(default_factory=list)
+    """Validation score of each finished epoch; higher is better."""
+
+    @property
+    def lr(self) -> float:
+        """The learning rate for the next epoch."""
+        s, epoch = self.settings, len(self.scores) + 1
+        if s.schedule == "adaptive":
+            return s.lr * 0.1 ** self._decays()
+        if s.schedule == "fixed":
+            return s.lr * 0.1 ** ((epoch - 1) // s.step_epochs)
+        if s.schedule == "halving":
+            return s.lr * 0.5 ** max(0, epoch - 8)
+        return s.lr
+
+    @property
+    def finished(self) -> bool:
+        """Whether training ends here."""
+        s = self.settings
+        if len(self.scores) >= s.epochs:
+            return True
+        return s.schedule == "adaptive" and self._decays() > s.n_decays
+
+    def _decays(self) -> int:
+        """Count the times `patience` epochs passed without a better score."""
+        best, waited, decays = float("-inf"), 0, 0
+        for score in self.scores:
+            best, waited = (score, 0) if score > best else (best, waited + 1)
+            if waited == self.settings.patience:
+                decays, waited = decays + 1, 0
+        return decays

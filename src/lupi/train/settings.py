@@ -1,0 +1,38 @@
+"""How to train: the same for every arm unless an arm says otherwise."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from lupi.settings import Settings
+
+
+class TrainSettings(Settings):
+    """Optimizer, schedule, and what to do when training goes wrong."""
+
+    epochs: int = Field(60, ge=1)
+    """At most; the adaptive schedule may end earlier."""
+    batch_size: int = Field(64, ge=1)
+    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    lr: float = Field(1e-3, gt=0, le=100)
+    weight_decay: float = Field(1e-4, ge=0)
+    momentum: float = Field(0.9, ge=0, lt=1)
+    """Of sgd."""
+    schedule: Literal["adaptive", "fixed", "halving", "constant"] = "adaptive"
+    """adaptive: lr / 10 after `patience` epochs without better validation; fixed: lr / 10 every
+    `step_epochs`; halving: lr / 2 each epoch after the 8th (translation); constant."""
+    patience: int = Field(5, ge=1)
+    n_decays: int = Field(2, ge=0)
+    """The adaptive schedule stops where it would decay once more than this."""
+    step_epochs: int = Field(30, ge=1)
+    clip: float | None = Field(None, gt=0)
+    """Largest norm of the gradient; none by default."""
+    reestimate_batchnorm: bool = True
+    """Before each evaluation, replace the batch norms' statistics by those of noise-free passes."""
+    n_restarts: int = Field(0, ge=0)
+    """How often a diverged run may start again, from other initial weights; recorded."""
+    uniform_after: int = Field(30, ge=1)
+    """A run whose outputs do not depend on x after this many epochs has diverged."""
+    n_threads: int = Field(1, ge=1, le=256)
+    """Of torch, in one process; part of the settings, as sums depend on it in the last digit."""
+    precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] = "32-true"
