@@ -37,12 +37,12 @@ def headline(arms: Sequence[ArmSummary], metric: Metric, reference: str, n_plann
     if len(candidates) > 1:
         name += f" ({n_same} of {len(candidates)} methods with x* got this verdict)"
     cells = _with(word, arm)
-    where = f"at {len(cells)} of {len(arm.cells)} sizes"
+    where = f" at {len(cells)} of {len(arm.cells)} sizes" if len(arm.cells) > 1 else ""
     sentence = {
-        "helps": f"x* helps {name} {where}: ",
-        "hurts": f"x* hurts {name} {where}: ",
-        "no detectable difference": f"No detectable difference for {name} {where}: ",
-        "collapsed": f"{name} collapsed {where}: ",
+        "helps": f"x* helps {name}{where}: ",
+        "hurts": f"x* hurts {name}{where}: ",
+        "no detectable difference": f"No detectable difference for {name}{where}: ",
+        "collapsed": f"{name} collapsed{where}: ",
         "underpowered": f"Too few seeds to tell whether x* helps {name}: ",
     }[word]
     sentence += _reason(word, cells[-1], metric, reference, len(arm.cells))

@@ -41,9 +41,7 @@ def summarise(record: ComparisonRecord) -> Summary:
     reference = find_reference(record.arms)
     scores = read_scores(record)
     arms = tuple(_judged(arm, record.arms, reference, scores) for arm in record.arms)
-    failed = tuple(
-        run.plan.run_id for run in record.runs if run.result is None and run.failure is not None
-    )
+    failed = tuple(run.plan.run_id for run in record.runs if run.failure is not None)
     return Summary(
         comparison=str(record.settings.get("name") or record.folder.name),
         headline=headline(arms, record.metric, reference.name, len(record.runs)),

@@ -12,6 +12,7 @@ ARMS = [
     Arm("gaussian-dropout", "gaussian-dropout"),
     Arm("het-dropout", "het-dropout", uses_xstar=True),
     Arm("het-dropout/shuffled", "het-dropout", control="shuffled", uses_xstar=True),
+    Arm("distillation", "distillation", uses_xstar=True),
     Arm("oracle", "oracle", uses_xstar=True, sees_xstar_at_test=True),
 ]
 WIGGLE = (0.000, 0.011, -0.007, 0.004, -0.012, 0.009, 0.003, -0.005)

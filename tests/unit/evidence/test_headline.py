@@ -73,7 +73,7 @@ def test_collapsed() -> None:
         "het-dropout": {75: [result(score, collapsed=True) for score in around(0.9)]},
     }
     assert headline(results) == (
-        "het-dropout collapsed at 1 of 1 sizes: its noise no longer depends on x*, "
+        "het-dropout collapsed: its noise no longer depends on x*, "
         "so its score says nothing about x*."
     )
 
@@ -93,6 +93,17 @@ def test_an_oracle_is_never_the_winner() -> None:
     )
     results |= {"het-dropout": {75: around(0.5)}}
     assert headline(results).startswith("No detectable difference for het-dropout")
+
+
+def test_several_methods_are_counted() -> None:
+    results = {
+        "no-xstar": {75: around(0.5)},
+        "het-dropout": {75: around(0.5)},
+        "distillation": {75: around(0.6)},
+    }
+    assert headline(results).startswith(
+        "x* helps distillation (1 of 2 methods with x* got this verdict): +10.0 points"
+    )
 
 
 def test_an_empty_comparison_has_a_headline() -> None:
@@ -115,4 +126,4 @@ def test_units(metric: Metric, amount: str) -> None:
 def test_lower_is_better_is_said() -> None:
     results = {"no-xstar": {75: around(1.5)}, "het-dropout": {75: around(1.25)}}
     text = headline(results, Metric("loss", higher_is_better=False))
-    assert "x* helps het-dropout at 1 of 1 sizes: +0.25 in loss (+ is better) over" in text
+    assert "x* helps het-dropout: +0.25 in loss (+ is better) over" in text
