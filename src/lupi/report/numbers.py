@@ -29,8 +29,8 @@ def difference(value: float | None, metric: str) -> str:
     """Write a difference of scores with its sign."""
     if value is None:
         return NOTHING
-    text = score(value, metric)
-    return text if text.startswith("-") else f"+{text}"
+    text = score(abs(value), metric)
+    return f"-{text}" if value < 0 and float(text) else f"+{text}"
 
 
 def half_width(interval: tuple[float, float], metric: str) -> str:
