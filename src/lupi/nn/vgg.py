@@ -44,6 +44,7 @@ class VGG(nn.Module):
         mean: of the pixels, per channel; its length is the number of channels.
         std: of the pixels, per channel.
         dropout: Bernoulli rate after each fully connected layer.
+        pool: height and width of the map that the head sees; by default all that is left.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class VGG(nn.Module):
         mean: Sequence[float] = (0.5,),
         std: Sequence[float] = (0.5,),
         dropout: float = 0.5,
+        pool: int | None = None,
     ) -> None:
         super().__init__()
         side = image_size // 2 ** len(blocks)
@@ -69,6 +71,7 @@ class VGG(nn.Module):
             trunk[f"block{i}"] = _block(n_in, channels)
             trunk[f"site{i}"] = Site()
             n_in = channels[-1]
+        side = pool or side
         trunk["pool"] = nn.AdaptiveAvgPool2d(side)
         trunk["flat"] = nn.Flatten()
         self.trunk = nn.Sequential(trunk)
@@ -115,9 +118,13 @@ def small_vgg(
     std: Sequence[float] = (0.5,),
     dropout: float = 0.2,
 ) -> VGG:
-    """Build three blocks of one convolution each, doubling in width, and one hidden layer pair."""
+    """Build a VGG for small pictures and few labels.
+
+    Three blocks of one convolution each, the mean over what is left of the picture, and two
+    fully connected layers.
+    """
     blocks = [(width,), (2 * width,), (4 * width,)]
-    return VGG(blocks, (n_hidden, n_hidden), n_outputs, image_size, mean, std, dropout)
+    return VGG(blocks, (n_hidden, n_hidden), n_outputs, image_size, mean, std, dropout, pool=1)
 
 
 def vgg16_bn(

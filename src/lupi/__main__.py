@@ -1,0 +1,5 @@
+"""`python -m lupi` is the `lupi` command."""
+
+from lupi.cli import main
+
+main()

@@ -1,0 +1,58 @@
+"""The verbs put together, and what a mistake or an interruption looks like."""
+
+import sys
+
+import typer
+
+from lupi import __version__
+from lupi.cli import bench, compare, demo, methods, report, train
+from lupi.cli.output import say
+from lupi.errors import LupiError
+
+app = typer.Typer(
+    name="lupi",
+    help="Learn with privileged information x*, predict without it, and know whether it helped.\n\n"
+    "Start with `lupi demo`. Then describe your own comparison in a YAML file (`lupi demo "
+    "--settings` prints one to start from) and run `lupi compare FILE`.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for verb in (
+    demo.demo,
+    compare.compare,
+    train.train,
+    report.report,
+    methods.methods,
+    bench.bench,
+):
+    app.command()(verb)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        print(f"lupi {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command; a user's mistake ends in one message, without a traceback."""
+    try:
+        app()
+    except LupiError as error:
+        say(f"[bold red]error:[/] {_escape(str(error))}")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        say("interrupted; nothing recorded is lost: the same command goes on from here")
+        sys.exit(130)
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

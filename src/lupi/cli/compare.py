@@ -1,0 +1,62 @@
+"""`lupi compare`: run a comparison, or what is left of it, to its verdict."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lupi.cli.output import Json, Sets, Workers, print_summary, say
+
+
+def compare(
+    settings: Annotated[Path, typer.Argument(help="A YAML file; see `lupi demo --settings`.")],
+    set_: Sets = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")
+    ] = None,
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Train every arm at every size with every seed, and judge whether x* helped.
+
+    Only what has no result yet is run: stop it at any time, start it again with the same line,
+    and it goes on to the same numbers. The verdict is printed, and a page for the browser
+    written to `report.html` in the folder of the records.
+
+    Example: `lupi compare mine.yaml --set seeds=8 --set train.epochs=40`
+    """
+    from lupi.settings import override, read_yaml
+
+    run_comparison(
+        override(read_yaml(settings), set_ or []), out, workers, as_json, command=command_line()
+    )
+
+
+def command_line() -> str:
+    """Return the command as the user typed it."""
+    return shlex.join(["lupi", *sys.argv[1:]])
+
+
+def run_comparison(
+    raw: dict[str, Any], out: Path | None, workers: int | None, as_json: bool, command: str
+) -> None:
+    """Run a comparison from its raw settings and print its verdict."""
+    from lupi.cli.live import LiveTable
+    from lupi.compare.comparison import compare as compare_runs
+    from lupi.compare.comparison import missing_jobs
+    from lupi.compare.settings import ComparisonSettings, make_plan
+    from lupi.records import read_comparison
+
+    plan = make_plan(ComparisonSettings.parse(raw, ""))
+    folder = out or Path("runs") / plan.settings.name
+    n_missing = len(missing_jobs(plan, folder))
+    n_workers = workers or len(os.sched_getaffinity(0))
+    say(
+        f"{len(plan.arms)} arms x {len(plan.settings.sizes)} sizes x {len(plan.settings.seeds)} "
+        f"seeds: {n_missing} of {len(plan.runs)} runs to do, {n_workers} at a time, in {folder}"
+    )
+    LiveTable(read_comparison(folder)).follow(compare_runs(plan, folder, n_workers))
+    print_summary(folder, as_json, command)

@@ -1,0 +1,114 @@
+"""A live table of arms x sizes while a comparison runs; plain lines where there is no terminal."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from lupi.cli.output import say, stderr
+
+if TYPE_CHECKING:
+    from lupi.compare.engine import Event
+    from lupi.records import ComparisonRecord, PlannedRun
+
+
+class LiveTable:
+    """Follows the events of a comparison."""
+
+    def __init__(self, record: "ComparisonRecord") -> None:
+        """Take what is on disk before the first event."""
+        self._metric = record.metric.name
+        self._arms = [arm.name for arm in record.arms]
+        self._cells: dict[str, list[PlannedRun]] = defaultdict(list)
+        for run in record.runs:
+            self._cells[run.plan.run_id].append(run.plan)
+        self._sizes = sorted({run.plan.size for run in record.runs})
+        self._n_seeds = len({run.plan.seed for run in record.runs})
+        self._scores: dict[tuple[str, int], list[float]] = defaultdict(list)
+        self._now: dict[str, str] = {}
+        self._failed: list[str] = []
+        for run in record.finished:
+            assert run.result is not None
+            self._add_score(run.plan.run_id, run.result, [run.plan])
+        self._progress = Progress(
+            TextColumn("runs"),
+            BarColumn(None),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=stderr,
+        )
+        n_done = len({run.plan.run_id for run in record.finished})
+        self._task = self._progress.add_task("runs", total=len(self._cells), completed=n_done)
+        self._n_done = n_done
+
+    def follow(self, events: "Iterable[Event]") -> None:
+        """Show the events until they end."""
+        if stderr.is_terminal:
+            with Live(self._view(), console=stderr, refresh_per_second=4) as live:
+                for event in events:
+                    self._take(event)
+                    live.update(self._view())
+        else:
+            started = time.monotonic()
+            for event in events:
+                self._take(event)
+                if event.what in ("finished", "failed"):
+                    self._line(event, time.monotonic() - started)
+        for text in self._failed:
+            say(f"[red]failed[/] {text}")
+
+    def _take(self, event: "Event") -> None:
+        plan = self._cells[event.run_id][0]
+        name = f"{plan.arm}, n = {plan.size}, seed {plan.seed}"
+        if event.what == "started":
+            self._now[event.run_id] = name
+        elif event.what == "epoch":
+            score = event.content["val"].get(self._metric)
+            shown = "diverged" if score is None else f"{self._metric} {score:.3f}"
+            self._now[event.run_id] = f"{name}: epoch {event.content['epoch']}, {shown}"
+        else:
+            self._now.pop(event.run_id, None)
+            self._n_done += 1
+            self._progress.update(self._task, completed=self._n_done)
+            if event.what == "finished":
+                self._add_score(event.run_id, event.content, self._cells[event.run_id])
+            else:
+                self._failed.append(escape(f"{name}: {event.content['error']}"))
+
+    def _add_score(
+        self, run_id: str, result: dict[str, Any], plans: "Iterable[PlannedRun]"
+    ) -> None:
+        for plan in plans:
+            score = result["metrics"]["test"].get(self._metric)
+            if score is not None:
+                self._scores[plan.arm, plan.size].append(score)
+
+    def _line(self, event: "Event", seconds: float) -> None:
+        plan = self._cells[event.run_id][0]
+        score = event.content.get("metrics", {}).get("test", {}).get(self._metric)
+        shown = "failed" if score is None else f"{self._metric} {score:.3f}"
+        say(
+            f"[{self._n_done}/{len(self._cells)}] {plan.arm}, n = {plan.size}, "
+            f"seed {plan.seed}: {shown} ({seconds:.0f} s)".replace("[", r"\[", 1)
+        )
+
+    def _view(self) -> RenderableType:
+        table = Table(box=None, pad_edge=False, title=f"test {self._metric}, finished runs")
+        table.add_column("arm", overflow="fold")
+        for size in self._sizes:
+            table.add_column(f"n = {size}", justify="right", no_wrap=True)
+        for arm in self._arms:
+            table.add_row(escape(arm), *(self._cell(arm, size) for size in self._sizes))
+        now = [f"  {escape(text)}" for text in self._now.values()]
+        return Group(table, self._progress, *now)
+
+    def _cell(self, arm: str, size: int) -> str:
+        scores = self._scores.get((arm, size), [])
+        mean = f"{sum(scores) / len(scores):.3f}" if scores else "    "
+        return f"{mean} [dim]{len(scores)}/{self._n_seeds}[/]"

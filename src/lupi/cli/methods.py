@@ -1,0 +1,69 @@
+"""`lupi methods`: which methods there are, and what can be set."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lupi.cli.output import Json, print_json
+
+if TYPE_CHECKING:
+    from lupi.core import Method
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show the settings of this method.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the methods, or the settings of one of them.
+
+    Example: `lupi methods het-dropout`
+    """
+    from lupi.methods.registry import find_method
+    from lupi.methods.registry import methods as all_methods
+
+    if name is not None:
+        method = find_method(name)
+        _print_settings(method) if not as_json else print_json(method.Settings.model_json_schema())
+        return
+    found = [_describe(method) for method in all_methods().values()]
+    if as_json:
+        print_json({"methods": found})
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("method", "uses x*", "kinds of x*", "what it does"):
+        table.add_column(column, no_wrap=column == "method")
+    for entry in found:
+        table.add_row(
+            entry["name"],
+            "yes" if entry["uses_xstar"] else "no",
+            ", ".join(entry["kinds"]) if entry["uses_xstar"] else "-",
+            entry["summary"],
+        )
+    Console().print(table)
+
+
+def _describe(method: "type[Method]") -> dict[str, Any]:
+    return {
+        "name": method.name,
+        "summary": method.summary,
+        "uses_xstar": method.uses_xstar,
+        "sees_xstar_at_test": method.sees_xstar_at_test,
+        "kinds": list(method.kinds),
+    }
+
+
+def _print_settings(method: "type[Method]") -> None:
+    console = Console()
+    console.print(f"[bold]{method.name}[/]: {method.summary}\n")
+    if not method.Settings.model_fields:
+        console.print("nothing to set")
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("setting", no_wrap=True)
+    table.add_column("default", no_wrap=True)
+    table.add_column("meaning")
+    for key, field in method.Settings.model_fields.items():
+        table.add_row(key, str(field.default), field.description or "")
+    console.print(table)

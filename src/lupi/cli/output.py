@@ -1,0 +1,53 @@
+"""Two streams: results on stdout (one JSON document with --json), all else on stderr."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout, all else on stderr.")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a setting, such as `train.epochs=20`. May be given several times.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Runs at a time, one core each. By default all cores."),
+]
+
+stderr = Console(stderr=True)
+
+
+def say(message: str) -> None:
+    """Tell the person at the terminal something that is not a result."""
+    stderr.print(message, highlight=False, soft_wrap=True)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a result for programs."""
+    print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_summary(folder: Path, as_json: bool, command: str | None) -> None:
+    """Write the page of a comparison, and print its verdict."""
+    from lupi.evidence.summary import summarise, to_json
+    from lupi.records import read_comparison
+    from lupi.report.page import write_report
+    from lupi.report.terminal import summary_table
+
+    summary = summarise(read_comparison(folder))
+    page = write_report(folder, command=command)
+    if as_json:
+        print_json(to_json(summary))
+    else:
+        Console().print(summary_table(summary))
+    say(f"report: {page}")

@@ -1,0 +1,75 @@
+"""`lupi train`: one run of a comparison."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from lupi.cli.output import Json, Sets, print_json, say, stderr
+
+if TYPE_CHECKING:
+    from lupi.train.fit import Row
+
+
+def train(
+    settings: Annotated[Path, typer.Argument(help="The YAML file of a comparison.")],
+    arm: Annotated[
+        str | None, typer.Option(help="Which arm, such as het-dropout/shuffled; the first.")
+    ] = None,
+    size: Annotated[int | None, typer.Option(help="How many training rows; the largest.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Which seed; the first.")] = None,
+    set_: Sets = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train one arm, with one size and one seed, of a comparison.
+
+    The record is the one that `lupi compare` with the same file would write and reuse. The
+    student, which never heard of x*, is `checkpoint/student.safetensors` in the run's folder.
+
+    Example: `lupi train mine.yaml --arm het-dropout --size 300 --seed 0`
+    """
+    from lupi.compare.settings import ComparisonSettings, make_plan
+    from lupi.errors import LupiError
+    from lupi.settings import override, read_yaml, unknown_name
+    from lupi.train.run import run
+
+    plan = make_plan(ComparisonSettings.parse(override(read_yaml(settings), set_ or []), ""))
+    arm = arm or plan.arms[0].name
+    if arm not in (names := [a.name for a in plan.arms]):
+        raise LupiError(f"--arm: {unknown_name('arm', arm, names)}")
+    size = max(plan.settings.sizes) if size is None else size
+    seed = plan.settings.seeds[0] if seed is None else seed
+    template = next(run_settings for planned, run_settings in plan.runs if planned.arm == arm)
+    run_settings = template.parse({**template.resolved(), "size": size, "seed": seed}, "")
+    folder = (out or Path("runs") / plan.settings.name) / run_settings.run_id
+    say(f"{arm}, n = {size}, seed {seed}, in {folder}")
+
+    with Progress(
+        TextColumn("epoch"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+        console=stderr,
+    ) as progress:
+        bar = progress.add_task("", total=run_settings.train.epochs)
+
+        def show(row: "Row") -> None:
+            score = row["val"].get(plan.metric.name)
+            shown = "diverged" if score is None else f"{plan.metric.name} {score:.3f}"
+            rate = f"{size / max(row['seconds'], 1e-9):.0f} rows/s"
+            progress.update(bar, completed=row["epoch"], description=f"{shown}, {rate}")
+
+        result = run(run_settings, folder, show)
+    if as_json:
+        print_json({"folder": str(folder), **result})
+        return
+    for split, scores in result["metrics"].items():
+        print(f"{split:4}  " + "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+    print(f"{result['status']} after {result['epochs']} epochs, best was {result['best_epoch']}")
+    if result["collapsed"]:
+        print("collapsed: the variance no longer depends on x*")

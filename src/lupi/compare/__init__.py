@@ -1,0 +1,1 @@
+"""Comparisons: settings to runs, runs to worker processes, results to records."""

@@ -1,0 +1,128 @@
+"""A comparison's settings, and the runs they stand for."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from lupi.core import Control
+from lupi.errors import LupiError
+from lupi.methods.registry import build_method, find_method
+from lupi.records import Arm, Metric, PlannedRun
+from lupi.settings import Settings, merge
+from lupi.tasks.registry import build_task
+from lupi.train.run import RunSettings
+
+
+class ArmSettings(Settings):
+    """A method with its settings; each control becomes an arm of its own, named `arm/control`."""
+
+    method: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Of the method: see `lupi methods NAME`."""
+    controls: tuple[Literal["shuffled", "constant", "random"], ...] = ()
+    """The same arm again, with x* that tells nothing of its row."""
+    xstar_frac: float = Field(1.0, ge=0, le=1)
+    """The fraction of training rows that carry x*."""
+    network: dict[str, Any] = Field(default_factory=dict)
+    """What this arm has other than the comparison's network, such as its own tuned dropout."""
+    train: dict[str, Any] = Field(default_factory=dict)
+    """What this arm has other than the comparison's training."""
+
+
+class ComparisonSettings(Settings):
+    """Arms x sizes x seeds."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    task: dict[str, Any]
+    network: dict[str, Any] = Field(default_factory=dict)
+    train: dict[str, Any] = Field(default_factory=dict)
+    arms: dict[str, ArmSettings] = Field(min_length=1)
+    sizes: tuple[int, ...] = Field(min_length=1)
+    """Numbers of training rows; the small sets are parts of the large ones."""
+    seeds: tuple[int, ...] = Field(min_length=1)
+    """A list, or how many: 8 stands for 0 to 7."""
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _count(cls, value: Any) -> Any:
+        return tuple(range(value)) if isinstance(value, int) else value
+
+    @field_validator("sizes", "seeds")
+    @classmethod
+    def _distinct(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("each may stand there once")
+        return tuple(sorted(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a comparison consists of."""
+
+    settings: ComparisonSettings
+    arms: list[Arm]
+    metric: Metric
+    runs: list[tuple[PlannedRun, RunSettings]]
+
+
+def make_plan(settings: ComparisonSettings) -> Plan:
+    """Check every setting, build every arm once, and list the runs, one seed after another."""
+    metric = None
+    arms: list[Arm] = []
+    runs: list[tuple[PlannedRun, RunSettings]] = []
+    for name, arm in settings.arms.items():
+        method = find_method(arm.method)
+        if arm.controls and not method.uses_xstar:
+            raise LupiError(f"arms.{name}.controls: {arm.method} does not use x*: drop `controls`")
+        controls: tuple[Control, ...] = ("real", *arm.controls)
+        first = _run_settings(settings, name, arm, "real", settings.sizes[0], settings.seeds[0])
+        metric = _try_out(first, max(settings.sizes), name)
+        for control in controls:
+            full_name = name if control == "real" else f"{name}/{control}"
+            arms.append(
+                Arm(full_name, arm.method, control, method.uses_xstar, method.sees_xstar_at_test)
+            )
+            for size in settings.sizes:
+                for seed in settings.seeds:
+                    run = first.model_copy(update={"control": control, "size": size, "seed": seed})
+                    runs.append((PlannedRun(run.run_id, full_name, size, seed), run))
+    assert metric is not None
+    runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
+    return Plan(settings, arms, metric, runs)
+
+
+def _run_settings(
+    settings: ComparisonSettings,
+    name: str,
+    arm: ArmSettings,
+    control: Control,
+    size: int,
+    seed: int,
+) -> RunSettings:
+    raw = {
+        "task": settings.task,
+        "network": merge(settings.network, arm.network),
+        "train": merge(settings.train, arm.train),
+        "method": arm.method,
+        "settings": arm.settings,
+        "control": control,
+        "xstar_frac": arm.xstar_frac,
+        "size": size,
+        "seed": seed,
+    }
+    try:
+        return RunSettings.parse(raw, "").resolve()
+    except LupiError as error:
+        raise LupiError(f"arm {name}: {error}") from None
+
+
+def _try_out(run: RunSettings, largest: int, name: str) -> Metric:
+    """Build the task and the arm once, so that mistakes show before hours have passed."""
+    try:
+        task = build_task(run.task, run.network)
+        task.splits(largest, run.seed, run.control, run.xstar_frac)
+        build_method(run.method, run.settings, task.network(), task)
+    except LupiError as error:
+        raise LupiError(f"arm {name}: {error}") from None
+    return task.metric
