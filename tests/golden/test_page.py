@@ -1,6 +1,7 @@
 """The page made from whole folders of records."""
 
 import html
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -93,6 +94,16 @@ def test_page_shows_pictures_variance_and_validation(demo: Path) -> None:
     drawn = [value for _, key, value in page.attributes if key == "data-for"]
     assert drawn == ["learning", "variance-1", "validation-1", "validation-2", "validation-3"]
     assert "trunk.site2, n = 300" in page.text
+
+
+def test_variance_that_never_moves_is_not_called_learned(demo: Path) -> None:
+    assert "No line moves here" not in read(write_report(demo)).text
+    for path in demo.glob("*/metrics.jsonl"):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        for row in rows:
+            row["sites"] = rows[0]["sites"]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "No line moves here" in read(write_report(demo)).text
 
 
 def test_page_tells_how_to_repeat_it(demo: Path) -> None:

@@ -1,7 +1,7 @@
 """One HTML file that answers "did x* help?": opens offline, asks the network for nothing."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jinja2
@@ -43,6 +43,8 @@ class Drawing:
     label: str
     arms: frozenset[str]
     json: Markup
+    moves: bool = True
+    """Whether any curve changes over the epochs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ def render(record: ComparisonRecord, summary: Summary, command: str | None = Non
         learning=_learning(summary, styles),
         table=rows(summary),
         variance=variance,
+        steady=not any(figure.moves for figure in variance),
         variance_arms={arm for figure in variance for arm in figure.arms},
         gallery=gallery,
         validation=list(_validation(rows_of, summary, styles)),
@@ -156,7 +159,9 @@ def _variance(
             )
             figure = variance_curves(inside, outside, styles)
             title = f"{site}, n = {size}"
-            yield _drawing(title, f"Noise variance inside and outside the box at {site}", figure)
+            label = f"Noise variance inside and outside the box at {site}"
+            moves = any(curve.moves for curve in [*inside.values(), *outside.values()])
+            yield replace(_drawing(title, label, figure), moves=moves)
         if sites:
             return
 

@@ -35,7 +35,6 @@ class Scale:
     low: str
     middle: str
     high: str
-    logarithmic: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +141,12 @@ def _coloured(site: str, variances: Floats) -> tuple[Scale, list[Pixels]]:
     """Colour (k, h, w) variances on one scale; what is not finite becomes grey."""
     finite = variances[np.isfinite(variances)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    logarithmic = low > 0 and high > 30 * low
-    if logarithmic:
-        middle = float(np.sqrt(low * high))
-        place = np.log(np.maximum(variances, low) / low) / np.log(high / low)
-    else:
-        middle = (low + high) / 2
-        place = (variances - low) / (high - low if high > low else 1.0)
+    place = (variances - low) / (high - low if high > low else 1.0)
     index = np.where(np.isfinite(place), np.clip(place, 0, 1) * 255, 0).astype(np.intp)
     rgb = _table()[index]  # (k, h, w, 3)
     rgb[~np.isfinite(variances)] = 128
     bar = _uri(_resized(_table()[None], (12, 256)))
-    scale = Scale(site, bar, plain(low), plain(middle), plain(high), logarithmic)
+    scale = Scale(site, bar, plain(low), plain((low + high) / 2), plain(high))
     return scale, list(rgb)
 
 

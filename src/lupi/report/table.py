@@ -25,7 +25,8 @@ class Row:
     saving_interval: str
     runs: str
     n_diverged: int
-    n_collapsed: int
+    n_collapsed: int | None
+    """None for an arm without x*, which has nothing to collapse."""
 
 
 def rows(summary: Summary) -> dict[int, list[Row]]:
@@ -63,7 +64,7 @@ def _row(summary: Summary, arm: ArmSummary, cell: Cell) -> Row:
         saving_interval=saving_interval(cell.label_saving),
         runs=f"{cell.n_seeds} of {cell.n_seeds + cell.n_missing}",
         n_diverged=cell.n_diverged,
-        n_collapsed=cell.n_collapsed,
+        n_collapsed=cell.n_collapsed if arm.uses_xstar else None,
     )
 
 

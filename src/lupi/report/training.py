@@ -17,6 +17,11 @@ class Curve:
     n_runs: int
     """How many runs have the number at any epoch."""
 
+    @property
+    def moves(self) -> bool:
+        """Whether the number changes from one epoch to another."""
+        return min(self.means) < max(self.means)
+
 
 def number_at(row: Row, *keys: str) -> float | None:
     """Follow keys into a row; None if there is no finite number."""

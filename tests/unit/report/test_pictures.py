@@ -63,7 +63,6 @@ def test_one_scale_for_all_maps_of_a_site(path: Path) -> None:
     found = album(path)
     (scale,) = found.scales
     assert (scale.site, scale.low, scale.middle, scale.high) == ("site", "0.000", "0.500", "1.000")
-    assert not scale.logarithmic
     first, second = (pixels(sample.maps[0]) for sample in found.samples)
     bar = pixels(scale.bar)
     assert first.shape == (160, 160, 3)
@@ -71,14 +70,13 @@ def test_one_scale_for_all_maps_of_a_site(path: Path) -> None:
     assert tuple(second[-1, -1]) == tuple(bar[-1, -1]) == (253, 231, 37)
 
 
-def test_wide_ranges_get_a_logarithmic_scale_and_nan_is_grey(path: Path) -> None:
-    variances = np.full((2, 5, 5), 0.01)
-    variances[1] = 1.0
+def test_what_is_not_finite_is_grey(path: Path) -> None:
+    variances = np.full((2, 5, 5), 0.5)
     variances[0, 0, 0] = np.nan
-    found = album(path, **{"variance/site": variances})
-    assert found.scales[0].logarithmic
-    assert found.scales[0].middle == "0.100"
-    assert tuple(pixels(found.samples[0].maps[0])[0, 0]) == (128, 128, 128)
+    variances[0, 0, 1] = np.inf
+    shown = pixels(album(path, **{"variance/site": variances}).samples[0].maps[0])
+    assert tuple(shown[0, 0]) == tuple(shown[0, 40]) == (128, 128, 128)
+    assert tuple(shown[-1, -1]) == (68, 1, 84)
 
 
 def test_large_colour_pictures_shrink(path: Path) -> None:

@@ -7,6 +7,7 @@ def test_mean_over_the_runs_that_got_there() -> None:
     curve = mean_curve([short, long, []], "val", "accuracy")
     assert curve is not None
     assert (curve.epochs, curve.means, curve.n_runs) == ([1, 2], [0.3, 0.6], 2)
+    assert curve.moves
 
 
 def test_rows_without_a_finite_number_are_left_out() -> None:
