@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lupi.evidence.summary import ArmSummary, Cell, Difference, Summary, Word
 from lupi.evidence.verdict import is_candidate
-from lupi.report.numbers import NOTHING, difference, p_value, saving, saving_interval, score
+from lupi.report.numbers import difference, p_value, saving, saving_interval, score
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def _row(summary: Summary, arm: ArmSummary, cell: Cell) -> Row:
     # Only a candidate has to beat more than the reference.
     strongest = by_other.get(cell.strongest or "") if is_candidate(arm) else None
     ends = cell.interval
-    interval = f"{score(ends[0], metric)} to {score(ends[1], metric)}" if ends else NOTHING
+    interval = f"{score(ends[0], metric)} to {score(ends[1], metric)}" if ends else ""
     return Row(
         arm=arm.name,
         verdict=cell.verdict,
