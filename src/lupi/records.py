@@ -41,11 +41,16 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
     """Write `document` whole, with sorted keys, so that equal results are equal files."""
     text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
-    write_whole(path, lambda temporary: _write_text(temporary, text))
+    write_text(path, text)
 
 
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+def write_text(path: Path, text: str) -> None:
+    """Write `text` whole."""
+
+    def write(temporary: Path) -> None:
+        temporary.write_text(text, encoding="utf-8")
+
+    write_whole(path, write)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -88,7 +93,7 @@ def read_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
 def rewrite_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Replace a `.jsonl` file by these rows."""
     text = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
-    write_whole(path, lambda temporary: _write_text(temporary, text))
+    write_text(path, text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Literal
 
-from lupi.records import write_whole
+from lupi.records import write_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,42 +97,35 @@ def _hear(worker: _Worker) -> Event:
     except (EOFError, ConnectionResetError):
         worker.process.join()
         error = f"the worker process ended with exit code {worker.process.exitcode}"
-        _record_failure(worker.job, error)
+        write_text(worker.job.folder / "failure.txt", error)
         return Event(worker.job.run_id, "failed", {"error": error})
     return event
-
-
-def _record_failure(job: Job, text: str) -> None:
-    write_whole(job.folder / "failure.txt", lambda path: _write(path, text))
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def _work(connection: Connection) -> None:
     """Be a worker: do the jobs that come, until nobody is there to send any."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    from lupi.train.run import RunSettings, run
-
     while True:
         try:
             job: Job = connection.recv()
         except EOFError:
             return
-        run_id = job.run_id
-        try:
-            result = run(
-                RunSettings.model_validate(job.settings),
-                job.folder,
-                on_epoch=lambda row, run_id=run_id: connection.send(Event(run_id, "epoch", row)),
-            )
-        except Exception as error:
-            _record_failure(job, traceback.format_exc())
-            connection.send(Event(run_id, "failed", {"error": f"{type(error).__name__}: {error}"}))
-        else:
-            connection.send(Event(run_id, "finished", result))
+        connection.send(_do(job, connection))
+
+
+def _do(job: Job, connection: Connection) -> Event:
+    from lupi.train.run import RunSettings, run
+
+    def tell(row: dict[str, Any]) -> None:
+        connection.send(Event(job.run_id, "epoch", row))
+
+    try:
+        result = run(RunSettings.model_validate(job.settings), job.folder, on_epoch=tell)
+    except Exception as error:
+        write_text(job.folder / "failure.txt", traceback.format_exc())
+        return Event(job.run_id, "failed", {"error": f"{type(error).__name__}: {error}"})
+    return Event(job.run_id, "finished", result)
 
 
 def _end_with_parent() -> None:

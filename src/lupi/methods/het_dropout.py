@@ -19,7 +19,7 @@ from lupi.data.regions import blackout, mask_box
 from lupi.errors import LupiError
 from lupi.nn.batchnorm import untracked
 from lupi.nn.encoders import MapEncoder, feature_encoders, vector_encoder
-from lupi.nn.noise import HeteroscedasticDropout, Missing, Norm, Reading, Reduce
+from lupi.nn.noise import HeteroscedasticDropout, Missing, Norm, Reading, Reduce, bounded
 from lupi.nn.sites import Attachment, find_sites, site_shapes
 from lupi.settings import Settings
 
@@ -110,7 +110,7 @@ class HetDropout(Method):
         out = {}
         for name, value in inputs.items():
             h = value.new_empty(1).expand(len(value), *self._shapes[name])
-            out[name] = self._drop_at(name).variances(h, value, has)[0][has]
+            out[name] = bounded(self._drop_at(name).variances(h, value, has)[0][has])
         return out
 
     def student(self) -> nn.Module:

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-LOGVAR_MIN = -10.0
-"""A variance of 4.5e-5: practically no noise."""
-LOGVAR_MAX = 4.0
-"""A variance of 55: the signal is gone, the arithmetic is not."""
+LOGVAR_MIN, LOGVAR_MAX = -10.0, 4.0
+"""Bounds of the noise: a variance of 4.5e-5 is practically none, one of 55 drowns the signal."""
+LOGVAR_LIMIT = 50.0
+"""The penalty sees log-variances up to here, and so pulls back one that left the bounds."""
 XSTAR_MAX = 1e6
 """x* beyond this is cut before it enters h*, so that no finite input overflows."""
 
@@ -41,6 +41,11 @@ def multiplicative_noise(h: Tensor, logvar: Tensor, shared_dims: Sequence[int] =
         shape[dim] = 1
     eps = torch.randn(shape, dtype=h.dtype, device=h.device)
     return torch.addcmul(h, h, torch.exp(0.5 * logvar).to(h.dtype) * eps)
+
+
+def bounded(logvar: Tensor) -> Tensor:
+    """Keep a log-variance where neither sigma nor its gradient overflows."""
+    return logvar.clamp(LOGVAR_MIN, LOGVAR_MAX)
 
 
 def fit_to(values: Tensor, h: Tensor) -> Tensor:
@@ -80,14 +85,13 @@ def divergence(
     | l2-squared | sum d^2          | mean d^2          |
     """
     d = (logvar - prior_logvar).flatten(1)
+    n_units = d.shape[1] if reduce == "mean" else 1
     if norm == "l1":
-        total = d.abs().sum(1)
-    elif norm == "l2":
-        total = torch.linalg.vector_norm(d, dim=1)
-        return total / math.sqrt(d.shape[1]) if reduce == "mean" else total
-    else:
-        total = d.square().sum(1)
-    return total / d.shape[1] if reduce == "mean" else total
+        return d.abs().sum(1) / n_units
+    if norm == "l2":
+        length: Tensor = torch.linalg.vector_norm(d, dim=1)  # its gradient at 0 is 0
+        return length / math.sqrt(n_units)
+    return d.square().sum(1) / n_units
 
 
 class HeteroscedasticDropout(nn.Module):
@@ -118,9 +122,6 @@ class HeteroscedasticDropout(nn.Module):
             beta * ||sigma||_2 over the whole batch tensor, and no prior.
     """
 
-    logvar: Tensor | None
-    """(B, ...): log-variance of the last training pass, fitted to its activations."""
-
     def __init__(
         self,
         hstar: nn.Module | None,
@@ -150,7 +151,7 @@ class HeteroscedasticDropout(nn.Module):
         self.shared_dims = tuple(shared_dims)
         self.n_samples = n_samples
         self.reading: Reading = reading
-        self._forget()
+        self._last: tuple[Tensor, Tensor, Tensor] | None = None
 
     def forward(
         self, h: Tensor, xstar: Tensor | None = None, has_xstar: Tensor | None = None
@@ -169,8 +170,8 @@ class HeteroscedasticDropout(nn.Module):
             raise ValueError("heteroscedastic dropout trains with x*; call .eval() to predict")
         if h.shape[0] == xstar.shape[0] and self.n_samples > 1:
             h = h.repeat(self.n_samples, *[1] * (h.dim() - 1))
-        self.logvar, self._prior_logvar, self._has = self.variances(h, xstar, has_xstar)
-        return multiplicative_noise(h, fit_to(self.logvar, h), self.shared_dims)
+        self._last = logvar, _, _ = self.variances(h, xstar, has_xstar)
+        return multiplicative_noise(h, fit_to(bounded(logvar), h), self.shared_dims)
 
     def variances(
         self, h: Tensor, xstar: Tensor, has_xstar: Tensor | None = None
@@ -179,35 +180,37 @@ class HeteroscedasticDropout(nn.Module):
         has = torch.isfinite(xstar).flatten(1).all(1)
         if has_xstar is not None:
             has = has & has_xstar
-        xstar = torch.where(_rows(has, xstar), xstar, 0.0)
+        h = h[: len(xstar)]
         # Variances are computed in the precision of h*'s weights even under autocast.
         with torch.autocast(xstar.device.type, enabled=False):
-            if self.hstar is not None:
-                weight = next(self.hstar.parameters(), None)
-                xstar = xstar.to(weight.dtype if weight is not None else torch.float32)
-            bound = min(XSTAR_MAX, torch.finfo(xstar.dtype).max) if xstar.is_floating_point() else 1
-            xstar = xstar.clamp(-bound, bound)
-            one = h[: len(xstar)]
-            prior = self._prior_at(xstar, one)
-            offset = fit_to(self.hstar(xstar), one) if self.hstar is not None else None
-            if self.reading == "official":
-                logvar = F.relu(offset)  # type: ignore[arg-type]  # __init__ asks for hstar
-            else:
-                logvar = prior if offset is None else prior + offset
-            logvar = torch.nan_to_num(logvar).clamp(LOGVAR_MIN, LOGVAR_MAX)
+            xstar = torch.where(_rows(has, xstar), xstar, 0).to(self._dtype(xstar))
+            largest = min(XSTAR_MAX, torch.finfo(xstar.dtype).max)
+            xstar = xstar.clamp(-largest, largest)
+            prior = self._prior_at(xstar, h)
+            offset = fit_to(self.hstar(xstar), h) if self.hstar else torch.zeros_like(prior)
+            logvar = F.relu(offset) if self.reading == "official" else prior + offset
+            logvar = logvar.nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
             fill = self._logvar_of_missing(logvar, has)
             return torch.where(_rows(has, logvar), logvar, fill), prior, has
 
     def penalty(self) -> Tensor:
         """Return beta * ||log h* - log h0|| of the last training pass, mean over rows with x*."""
-        if self.logvar is None:
+        if self._last is None:
             raise RuntimeError("penalty() follows a forward pass in training")
-        has = self._has.to(self.logvar.dtype)
+        logvar, prior, has = self._last
+        weight = has.to(logvar.dtype)
         if self.reading == "official":
-            sigma = torch.exp(0.5 * self.logvar) * _rows(has, self.logvar)
-            return self.beta * torch.linalg.vector_norm(sigma)
-        each = divergence(self.logvar, self._prior_logvar, self.norm, self.reduce)
-        return self.beta * (each * has).sum() / has.sum().clamp(min=1)
+            sigma = torch.exp(0.5 * bounded(logvar)) * _rows(weight, logvar)
+            length: Tensor = torch.linalg.vector_norm(sigma)
+            return self.beta * length
+        each = divergence(logvar, prior, self.norm, self.reduce)
+        return self.beta * (each * weight).sum() / weight.sum().clamp(min=1)
+
+    def _dtype(self, xstar: Tensor) -> torch.dtype:
+        weight = next(self.hstar.parameters(), None) if self.hstar else None
+        if weight is not None:
+            return weight.dtype
+        return xstar.dtype if xstar.is_floating_point() else torch.float32
 
     def _prior_at(self, xstar: Tensor, h: Tensor) -> Tensor:
         if callable(self.prior):
@@ -224,17 +227,13 @@ class HeteroscedasticDropout(nn.Module):
         if self.missing == "prior":
             return prior
         weight = _rows(has.to(logvar.dtype), logvar)
-        mean = (logvar.detach().exp() * weight).sum(0, keepdim=True) / weight.sum().clamp(min=1)
-        return torch.where(has.any(), mean.clamp(min=math.exp(LOGVAR_MIN)).log(), prior)
-
-    def _forget(self) -> None:
-        self.logvar = None
-        self._prior_logvar = self._has = torch.empty(0)
+        total = (bounded(logvar.detach()).exp() * weight).sum(0, keepdim=True)
+        mean = (total / weight.sum().clamp(min=1)).clamp(min=math.exp(LOGVAR_MIN))
+        return torch.where(has.any(), mean.log(), prior)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the last pass, which is part of a graph and can't be copied."""
-        last = {"logvar": None, "_prior_logvar": torch.empty(0), "_has": torch.empty(0)}
-        return {**self.__dict__, **last}
+        return {**self.__dict__, "_last": None}
 
     def extra_repr(self) -> str:
         """Show the settings that matter."""

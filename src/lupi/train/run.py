@@ -138,8 +138,10 @@ def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
         if logvar.dim() == 4:
             arrays[f"variance/{site}"] = logvar.exp().mean(1).float()
 
+    numpy_arrays: dict[str, Any] = {key: tensor.cpu().numpy() for key, tensor in arrays.items()}
+
     def write(temporary: Path) -> None:
         with temporary.open("wb") as file:
-            np.savez_compressed(file, **{key: t.cpu().numpy() for key, t in arrays.items()})
+            np.savez_compressed(file, **numpy_arrays)
 
     write_whole(path, write)
