@@ -18,7 +18,7 @@ from lupi.core import derive_seed
 from lupi.data.pictures import Pictures
 from lupi.settings import Settings
 
-DIGIT_SIZES = (14, 16, 18)
+DIGIT_SIZES = (16, 18, 20)
 
 
 class DigitsSettings(Settings):
@@ -26,7 +26,7 @@ class DigitsSettings(Settings):
 
     image_size: int = Field(32, ge=20, le=128)
     """Height and width in pixels."""
-    n_fragments: int = Field(6, ge=0, le=50)
+    n_fragments: int = Field(5, ge=0, le=50)
     """Pieces of other digits around the digit."""
     noise: float = Field(0.1, ge=0, le=1)
     """Standard deviation of the pixel noise; white is 1."""

@@ -6,9 +6,9 @@ last finished epoch goes on to the very same numbers.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ import torch
 from lightning_fabric import Fabric
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from lupi.core import Method, Splits, Task, derive_seed
+from lupi.core import Batch, Method, Split, Splits, Task, derive_seed
 from lupi.nn.batchnorm import reestimate
 from lupi.records import append_row, read_rows, rewrite_rows
 from lupi.train.checkpoint import load_state, load_weights, save_state, save_weights
@@ -150,17 +150,28 @@ def _train_epoch(
     order = torch.Generator().manual_seed(derive_seed(seed, "order", row["epoch"]))
     module.train()
     totals: dict[str, float] = {}
-    for batch in splits.train.batches(settings.batch_size, shuffle=order):
+    n_rows = 0
+    for batch in _batches(splits.train, settings, order):
         losses = module(fabric.to_device(batch))
         optimizer.zero_grad()
         fabric.backward(losses.total)
         if settings.clip is not None:
             fabric.clip_gradients(module, optimizer, max_norm=settings.clip)
         optimizer.step()
+        n_rows += len(batch.y)
         for name, value in {"loss": losses.total.detach(), **losses.parts}.items():
             totals[name] = totals.get(name, 0.0) + value.item() * len(batch.y)
-    means = {name: total / len(splits.train) for name, total in totals.items()}
+    means = {name: total / n_rows for name, total in totals.items()}
     return means if all(map(math.isfinite, means.values())) else {}
+
+
+def _batches(train: Split, settings: TrainSettings, order: torch.Generator) -> Iterator[Batch]:
+    """Yield one pass over the rows, or as many passes as `steps_per_epoch` takes."""
+    passes = repeat(train, 1) if settings.steps_per_epoch is None else repeat(train)
+    batches = chain.from_iterable(
+        split.batches(settings.batch_size, shuffle=order) for split in passes
+    )
+    return islice(batches, settings.steps_per_epoch)
 
 
 def _validate(

@@ -13,6 +13,8 @@ class TrainSettings(Settings):
     epochs: int = Field(60, ge=1)
     """At most; the adaptive schedule may end earlier."""
     batch_size: int = Field(64, ge=1)
+    steps_per_epoch: int | None = Field(None, ge=1)
+    """An epoch is this many batches, whatever the training-set size; by default one pass."""
     optimizer: Literal["adam", "adamw", "sgd"] = "adam"
     lr: float = Field(1e-3, gt=0, le=100)
     weight_decay: float = Field(1e-4, ge=0)

@@ -1,0 +1,68 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lupi.errors import LupiError
+from lupi.nn.sites import Attachment, Site, find_sites, site_shapes
+
+
+def make_net() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3), Site(), nn.Flatten(), nn.Linear(4 * 9, 5), nn.Dropout(0.5)
+    )
+
+
+def test_dropouts_are_the_default() -> None:
+    assert list(find_sites(make_net())) == ["4"]
+
+
+def test_patterns_find_sites_in_order() -> None:
+    assert list(find_sites(make_net(), ["*"])) == ["1", "4"]
+
+
+def test_a_pattern_without_a_site_lists_the_sites() -> None:
+    with pytest.raises(LupiError, match="no site of the network matches 'fc'; its sites: 1, 4"):
+        find_sites(make_net(), ["fc"])
+
+
+def test_a_site_is_the_identity() -> None:
+    h = torch.randn(2, 3)
+    assert Site()(h) is h
+
+
+def test_attachment_replaces_dropout_in_training_only() -> None:
+    net = make_net()
+    attachment = Attachment(find_sites(net), {"4": lambda h: torch.full_like(h, 7.0)})
+    x = torch.randn(2, 1, 5, 5)
+    assert (net.train()(x) == 7).all()
+    net.eval()
+    assert not (net(x) == 7).any()
+    attachment.detach()
+    net.train()
+    assert (net(torch.ones(64, 1, 5, 5)) == 0).any()  # Bernoulli dropout is back
+
+
+def test_attachment_suspends_bernoulli_noise() -> None:
+    net = nn.Sequential(nn.Dropout(0.9))
+    Attachment(find_sites(net), {"0": lambda h: h})
+    x = torch.ones(100, 10)
+    assert torch.equal(net.train()(x), x)
+
+
+def test_detached_is_as_if_never_attached() -> None:
+    net = make_net()
+    attachment = Attachment(find_sites(net, ["*"]), {"1": lambda h: h * 0, "4": lambda h: h * 0})
+    with attachment.detached():
+        assert net[4].p == 0.5
+        assert (net.train()(torch.randn(8, 1, 5, 5)) != 0).any()
+    assert (net(torch.randn(8, 1, 5, 5)) == 0).all()
+
+
+def test_shapes_leave_statistics_and_mode_alone() -> None:
+    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), Site())
+    before = {key: value.clone() for key, value in net.state_dict().items()}
+    shapes = site_shapes(net, find_sites(net, ["2"]), torch.randn(2, 1, 5, 5))
+    assert shapes == {"2": torch.Size([4, 3, 3])}
+    assert net.training
+    after: dict[str, Tensor] = net.state_dict()
+    assert all(torch.equal(before[key], after[key]) for key in before)

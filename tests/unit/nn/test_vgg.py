@@ -1,0 +1,44 @@
+import pytest
+import torch
+
+from lupi.errors import LupiError
+from lupi.nn.sites import find_sites, site_shapes
+from lupi.nn.vgg import small_vgg, vgg16_bn
+
+
+def test_vgg16_has_the_published_number_of_weights() -> None:
+    with torch.device("meta"):
+        net = vgg16_bn(n_outputs=1000, image_size=224)
+    assert sum(p.numel() for p in net.parameters()) == 138_365_992
+
+
+def test_vgg16_takes_small_pictures() -> None:
+    net = vgg16_bn(n_outputs=5, image_size=64)
+    sites = find_sites(net, ["*"])
+    shapes = site_shapes(net, sites, torch.rand(1, 3, 64, 64))
+    assert {name: tuple(shape) for name, shape in shapes.items()} == {
+        "trunk.site1": (64, 32, 32),
+        "trunk.site2": (128, 16, 16),
+        "trunk.site3": (256, 8, 8),
+        "trunk.site4": (512, 4, 4),
+        "trunk.site5": (512, 2, 2),
+        "head.drop1": (4096,),
+        "head.drop2": (4096,),
+    }
+
+
+def test_small_vgg_shapes() -> None:
+    net = small_vgg(n_outputs=10, image_size=32, width=4)
+    assert net(torch.rand(2, 1, 32, 32)).shape == (2, 10)
+    assert net.trunk(torch.rand(2, 1, 32, 32)).shape == (2, 16)
+
+
+def test_pictures_are_normalised_inside() -> None:
+    net = small_vgg(n_outputs=10, image_size=32, mean=(0.2,), std=(0.4,))
+    picture = net.trunk.get_submodule("picture")
+    assert picture(torch.full((1, 1, 32, 32), 0.6)).unique().item() == pytest.approx(1.0)
+
+
+def test_pictures_too_small_for_the_blocks() -> None:
+    with pytest.raises(LupiError, match="16 px are too small for 5 blocks, which need 32 px"):
+        vgg16_bn(10, image_size=16)
