@@ -18,13 +18,14 @@ from lupi.core import derive_seed
 from lupi.data.pictures import Pictures
 from lupi.settings import Settings
 
-DIGIT_SIZES = (16, 18, 20)
+DIGIT_SIZES = (0.5, 0.5625, 0.625)
+"""Height and width of a digit, as parts of the picture's."""
 
 
 class DigitsSettings(Settings):
     """What the pictures look like."""
 
-    image_size: int = Field(32, ge=20, le=128)
+    image_size: int = Field(24, ge=16, le=128)
     """Height and width in pixels."""
     n_fragments: int = Field(5, ge=0, le=50)
     """Pieces of other digits around the digit."""
@@ -59,15 +60,16 @@ def _pictures(
     stream: int,
 ) -> Pictures:
     rng = np.random.default_rng(derive_seed(settings.data_seed, "clutter", stream))
-    scaled = {size: _resize(images, size) for size in DIGIT_SIZES}
     side = settings.image_size
+    sizes = [round(part * side) for part in DIGIT_SIZES]
+    scaled = {size: _resize(images, size) for size in sizes}
     n = len(images) * repeats
     canvas = rng.normal(0.0, settings.noise, (n, side, side)).astype(np.float32)
     boxes = np.empty((n, 4), dtype=np.int64)
     for i in range(n):
         drawing = np.zeros((side, side), dtype=np.float32)
         for _ in range(settings.n_fragments):
-            size = int(rng.choice(DIGIT_SIZES))
+            size = int(rng.choice(sizes))
             h, w = rng.integers(size // 3, size // 2 + 1, 2)
             top, left = rng.integers(0, size - h + 1), rng.integers(0, size - w + 1)
             other = scaled[size][rng.integers(len(images))]
@@ -76,7 +78,7 @@ def _pictures(
                 other[top : top + h, left : left + w],
                 *rng.integers(0, (side - h + 1, side - w + 1)),
             )
-        size = int(rng.choice(DIGIT_SIZES))
+        size = int(rng.choice(sizes))
         top, left = rng.integers(0, side - size + 1, 2)
         drawing[top : top + size, left : left + size] *= 0.3  # the digit stands in front
         _draw(drawing, scaled[size][i % len(images)], top, left)

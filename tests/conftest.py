@@ -1,0 +1,98 @@
+"""Small tasks that every test may use."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F
+
+from lupi.core import Batch, Control, Split, Splits, XstarKind
+from lupi.data.controls import control_vectors
+from lupi.data.digits import DigitsSettings
+from lupi.data.subsets import rows_with_xstar
+from lupi.records import Metric
+from lupi.tasks.digits import DigitsTask
+from lupi.tasks.image import ImageNetworkSettings
+
+
+class VectorSplit:
+    """Rows of vectors."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._rows = batch
+
+    def __len__(self) -> int:
+        return len(self._rows.y)
+
+    def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
+        n = len(self)
+        order = torch.arange(n) if shuffle is None else torch.randperm(n, generator=shuffle)
+        for rows in torch.split(order, batch_size):
+            yield Batch(*(t if t is None else t[rows] for t in self._rows))
+
+
+class VectorTask:
+    """Two classes told apart by the sum of x; x* is the margin and a distraction."""
+
+    metric = Metric("accuracy")
+    xstar_kind: XstarKind = "vector"
+    xstar_dim = 2
+
+    def splits(
+        self, size: int, seed: int, control: Control = "real", xstar_frac: float = 1.0
+    ) -> Splits:
+        rng = np.random.default_rng(seed)
+        x = torch.from_numpy(rng.normal(size=(size + 200, 6)).astype(np.float32))
+        margin = x.sum(1)
+        noise = torch.from_numpy(rng.normal(size=len(x)).astype(np.float32))
+        xstar = torch.stack([margin.abs(), noise], 1)[:size]
+        xstar = torch.from_numpy(control_vectors(xstar.numpy(), control, seed))
+        has = torch.from_numpy(rows_with_xstar(size, xstar_frac, seed))
+        y = (margin > 0).long()
+        return Splits(
+            VectorSplit(Batch(x[:size], y[:size], xstar, has)),
+            VectorSplit(Batch(x[size : size + 100], y[size : size + 100])),
+            VectorSplit(Batch(x[size + 100 :], y[size + 100 :])),
+        )
+
+    def network(self) -> nn.Module:
+        return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 2))
+
+    def example(self) -> Tensor:
+        return torch.zeros(2, 6)
+
+    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
+        return F.cross_entropy(output, y, reduction="none")
+
+    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+        return {"accuracy": (output.argmax(1) == y).float().mean().item()}
+
+    def trivial(self, train: Split, test: Split) -> dict[str, float]:
+        return {"accuracy": 0.5}
+
+    def is_uninformative(self, output: Tensor) -> bool:
+        return bool(output.softmax(1).std(0).max() < 1e-3)
+
+
+def digits_task(**network: Any) -> DigitsTask:
+    return DigitsTask(DigitsSettings(), ImageNetworkSettings(**{"width": 4, **network}))
+
+
+@pytest.fixture
+def digits() -> DigitsTask:
+    return digits_task()
+
+
+@pytest.fixture(params=["digits", "vector"])
+def task(request: pytest.FixtureRequest) -> DigitsTask | VectorTask:
+    """Every task, small."""
+    return digits_task() if request.param == "digits" else VectorTask()
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)

@@ -1,0 +1,176 @@
+"""What every method promises on every task."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from lupi.core import Batch, Method, Task
+from lupi.methods.registry import build_method, methods
+
+REGION = {"prior": {"inside": 0.1, "outside": 1.0}, "sites": ["trunk.site2"]}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method with settings, and the kinds of x* they are meant for."""
+
+    method: str
+    settings: dict[str, Any]
+    kinds: tuple[str, ...] = ("region", "vector")
+
+    def __str__(self) -> str:
+        return f"{self.method}{self.settings or ''}"
+
+
+VARIANTS = [
+    *(Variant(name, {}) for name in methods()),
+    Variant("gaussian-dropout", {"sites": ["trunk.*"], "variance": 0.3}, ("region",)),
+    Variant("het-dropout", {"fc_input": "box"}, ("region",)),
+    Variant("het-dropout", REGION, ("region",)),
+    Variant("het-dropout", {**REGION, "learn": False}, ("region",)),
+    Variant("het-dropout", {**REGION, "per_channel": True}, ("region",)),
+    Variant("het-dropout", {"sites": ["*"], "n_samples": 3}),
+    Variant("het-dropout", {"reading": "official", "beta": 0.1}),
+    Variant("het-dropout", {"missing": "prior"}),
+    Variant("het-dropout", {"missing": "none"}),
+]
+
+
+@pytest.fixture(params=VARIANTS, ids=str)
+def method(request: pytest.FixtureRequest, task: Task) -> Method:
+    variant: Variant = request.param
+    if task.xstar_kind not in variant.kinds:
+        pytest.skip(f"meant for x* of kind {', '.join(variant.kinds)}")
+    torch.manual_seed(1)
+    method = build_method(variant.method, variant.settings, task.network(), task)
+    for parameter in method.parameters():  # away from zero: what h* says depends on x*
+        parameter.data.add_(0.05 * torch.randn_like(parameter))
+    return method
+
+
+def batch_of(task: Task, n: int = 12, xstar_frac: float = 1.0) -> Batch:
+    return next(iter(task.splits(n, 0, "real", xstar_frac).train.batches(n)))
+
+
+def loss_of(method: Method, batch: Batch) -> torch.Tensor:
+    torch.manual_seed(2)
+    total: torch.Tensor = method.train()(batch).total
+    return total
+
+
+def test_the_loss_is_a_number_and_every_weight_of_the_student_learns(
+    method: Method, task: Task
+) -> None:
+    loss = loss_of(method, batch_of(task))
+    loss.backward()
+    assert loss.dim() == 0
+    assert loss.isfinite()
+    for name, weight in method.net.named_parameters():
+        assert weight.grad is not None, name
+        assert weight.grad.isfinite().all(), name
+
+
+def test_parts_add_up(method: Method, task: Task) -> None:
+    torch.manual_seed(2)
+    losses = method.train()(batch_of(task))
+    assert sum(losses.parts.values()).item() == pytest.approx(losses.total.item(), rel=1e-5)
+    assert not any(part.requires_grad for part in losses.parts.values())
+
+
+def test_same_seed_same_loss(method: Method, task: Task) -> None:
+    batch = batch_of(task)
+    assert torch.equal(loss_of(method, batch), loss_of(method, batch))
+
+
+def test_permuting_xstar_changes_the_loss_and_no_prediction(method: Method, task: Task) -> None:
+    batch = batch_of(task)
+    assert batch.xstar is not None
+    permuted = batch._replace(xstar=batch.xstar.roll(1, 0))
+    changed = not torch.equal(loss_of(method, batch), loss_of(method, permuted))
+    assert changed == method.uses_xstar
+    method.eval()
+    before = method.predict(batch.x)
+    method.train()(permuted)
+    method.eval()
+    if not any(isinstance(m, nn.BatchNorm2d) for m in method.modules()):
+        assert torch.equal(method.predict(batch.x), before)
+    assert torch.equal(method.predict(batch.x), method.predict(batch.x))
+
+
+def test_predictions_have_no_noise_and_take_no_xstar(method: Method, task: Task) -> None:
+    x = batch_of(task).x
+    method.eval()
+    torch.manual_seed(0)
+    first = method.predict(x)
+    torch.manual_seed(1)
+    assert torch.equal(first, method.predict(x))
+    with pytest.raises(TypeError):
+        method.predict(x, batch_of(task).xstar)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("xstar_frac", [0.0, 0.5])
+def test_missing_xstar_trains_without_nan(method: Method, task: Task, xstar_frac: float) -> None:
+    loss = loss_of(method, batch_of(task, xstar_frac=xstar_frac))
+    loss.backward()
+    assert loss.isfinite()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in method.parameters())
+
+
+def test_xstar_of_rows_without_it_does_not_matter(method: Method, task: Task) -> None:
+    batch = batch_of(task, xstar_frac=0.5)
+    assert batch.xstar is not None
+    assert batch.has_xstar is not None
+    has = batch.has_xstar.view(-1, *[1] * (batch.xstar.dim() - 1))
+    junk = batch._replace(xstar=torch.where(has, batch.xstar, torch.nan))
+    assert torch.equal(loss_of(method, batch), loss_of(method, junk))
+
+
+def test_training_passes_of_xstar_leave_the_students_statistics_alone(
+    method: Method, task: Task
+) -> None:
+    """After a step, batch-norm statistics are those of a pass of x alone under the same noise."""
+    batch = batch_of(task)
+    assert batch.xstar is not None
+    counts = [b for name, b in method.net.named_buffers() if name.endswith("batches_tracked")]
+    loss_of(method, batch)
+    assert all(count == 1 for count in counts)
+
+
+def test_the_student_is_a_plain_network(method: Method, task: Task) -> None:
+    method.eval()
+    student, plain, x = method.student(), task.network(), batch_of(task).x
+    assert list(student.state_dict()) == list(plain.state_dict())
+    plain.load_state_dict(student.state_dict())
+    assert torch.equal(plain.eval()(x), method.predict(x))
+    assert torch.equal(student.eval()(x), method.predict(x))
+    torch.manual_seed(0)
+    noisy = student.train()(x)
+    torch.manual_seed(0)
+    assert torch.equal(noisy, plain.train()(x))  # nothing is attached any more
+
+
+def test_the_exported_student_has_the_same_outputs(method: Method, task: Task) -> None:
+    x = batch_of(task).x
+    method.eval()
+    exported = torch.export.export(method.student().eval(), (x,))
+    assert set(exported.state_dict) == set(task.network().state_dict())
+    assert torch.allclose(exported.module()(x), method.predict(x), atol=1e-6)
+    assert "xstar" not in str(exported.graph)
+
+
+def test_logvars_are_of_the_rows_with_xstar(method: Method, task: Task) -> None:
+    batch = batch_of(task, xstar_frac=0.5)
+    logvars = method.logvars(batch)
+    assert bool(logvars) == method.uses_xstar
+    assert all(len(logvar) == 6 for logvar in logvars.values())
+
+
+def test_loss_and_gradient_under_compilation(task: Task) -> None:
+    batch = batch_of(task)
+    method = build_method("het-dropout", {}, task.network(), task)
+    expected = loss_of(method, batch)
+    method.compile(backend="aot_eager")
+    assert loss_of(method, batch).item() == pytest.approx(expected.item(), rel=1e-4)

@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import torch
+from conftest import VectorTask
+from torch import nn
+
+from lupi.core import Method
+from lupi.methods.registry import build_method
+from lupi.train.evaluate import describe_noise, is_collapsed
+from lupi.train.fit import Fitted, Row, fit
+from lupi.train.settings import TrainSettings
+
+
+class DeadTask(VectorTask):
+    """A network whose output can't depend on x."""
+
+    def network(self) -> nn.Module:
+        net = nn.Linear(6, 2)
+        nn.init.zeros_(net.weight)
+        net.weight.requires_grad_(False)
+        return net
+
+
+def fit_on(task: VectorTask, folder: Path, **changes: object) -> tuple[Fitted, list[Row]]:
+    rows: list[Row] = []
+
+    def build(attempt: int) -> Method:
+        torch.manual_seed(attempt)
+        return build_method("no-xstar", {}, task.network(), task)
+
+    settings = TrainSettings.parse({"epochs": 5, "schedule": "constant", **changes}, "train")
+    return fit(build, task, task.splits(200, 0), settings, 0, folder, rows.append), rows
+
+
+def test_learns(tmp_path: Path) -> None:
+    fitted, rows = fit_on(VectorTask(), tmp_path, epochs=30, lr=0.01)
+    assert fitted.status == "finished"
+    assert rows[-1]["val"]["accuracy"] > 0.9
+    assert rows[-1]["train"]["loss"] < rows[0]["train"]["loss"]
+
+
+def test_keeps_the_weights_of_best_validation(tmp_path: Path) -> None:
+    task = VectorTask()
+    fitted, rows = fit_on(task, tmp_path, epochs=12, lr=0.3)
+    scores = [row["val"]["accuracy"] for row in rows]
+    assert fitted.best_epoch == scores.index(max(scores)) + 1
+    val = next(iter(task.splits(200, 0).val.batches(100)))
+    output = fitted.method.eval().predict(val.x)
+    assert task.metrics(output, val.y)["accuracy"] == max(scores)
+
+
+def test_outputs_that_ignore_x_count_as_diverged(tmp_path: Path) -> None:
+    fitted, rows = fit_on(DeadTask(), tmp_path, uniform_after=3)
+    assert fitted.status == "diverged"
+    assert len(rows) == 3
+    assert fitted.best_epoch == 1  # what was recorded before counts
+
+
+def test_a_restart_begins_anew_from_other_weights(tmp_path: Path) -> None:
+    fitted, rows = fit_on(DeadTask(), tmp_path, uniform_after=2, n_restarts=1)
+    assert fitted.restarts == 1
+    assert [(row["attempt"], row["epoch"]) for row in rows] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert rows[0]["train"] != rows[2]["train"]
+
+
+def test_an_epoch_may_be_a_number_of_steps(tmp_path: Path) -> None:
+    """Seven steps of 64 rows take more than two passes over 200 rows."""
+    task = VectorTask()
+    by_pass = fit_on(task, tmp_path / "a", epochs=1)[1]
+    by_steps = fit_on(task, tmp_path / "b", epochs=1, steps_per_epoch=7)[1]
+    assert by_steps[0]["train"]["loss"] < by_pass[0]["train"]["loss"]
+
+
+def test_clipping_bounds_the_step(tmp_path: Path) -> None:
+    task = VectorTask()
+    options = {"epochs": 1, "optimizer": "sgd", "lr": 1.0, "momentum": 0.0, "weight_decay": 0.0}
+    fitted, _ = fit_on(task, tmp_path, **options, clip=1e-6)
+    torch.manual_seed(0)
+    start = task.network()
+    for before, after in zip(start.parameters(), fitted.method.net.parameters(), strict=True):
+        assert (before - after).abs().max() < 1e-5
+
+
+def test_noise_is_described_by_what_comes_from_xstar() -> None:
+    task = VectorTask()
+    method = build_method("het-dropout", {}, task.network(), task)
+    batch = next(iter(task.splits(50, 0).train.batches(50)))
+    at_prior = describe_noise(method, task, batch)
+    assert is_collapsed(at_prior) is True  # h* starts at its prior, the same for every row
+    for parameter in method.parameters():
+        parameter.data.add_(torch.randn_like(parameter))
+    described = describe_noise(method, task, batch)
+    assert is_collapsed(described) is False
+    logvar = method.logvars(batch)["2"]
+    assert described["2"]["logvar_between"] == logvar.std(0, correction=0).mean().item()
+    assert is_collapsed({}) is None

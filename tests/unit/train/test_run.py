@@ -1,0 +1,165 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lupi.errors import LupiError
+from lupi.records import read_rows
+from lupi.train.checkpoint import load_weights
+from lupi.train.fit import Row
+from lupi.train.run import RunSettings, run
+
+HET = {"sites": ["trunk.site2", "head.*"], "beta": 0.1}
+
+
+def settings_of(method: str = "het-dropout", **changes: Any) -> RunSettings:
+    raw = {
+        "task": {"name": "digits"},
+        "network": {"width": 4},
+        "train": {"epochs": 4, "batch_size": 16},
+        "method": method,
+        "settings": HET if method == "het-dropout" else {},
+        "size": 40,
+        "seed": 3,
+    }
+    return RunSettings.parse({**raw, **changes}, "").resolve()
+
+
+def rows_without_time(folder: Path) -> list[Row]:
+    rows, warnings = read_rows(folder / "metrics.jsonl")
+    assert not warnings
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+class Killed(BaseException):
+    """Ends a run the way a kill does: nothing gets the chance to tidy up."""
+
+
+@pytest.mark.parametrize("method", ["no-xstar", "gaussian-dropout", "het-dropout"])
+def test_a_run_resumes_to_the_same_numbers(tmp_path: Path, method: str) -> None:
+    settings = settings_of(method)
+    undisturbed = run(settings, tmp_path / "a")
+
+    def kill_after(epoch: int) -> Any:
+        def on_epoch(row: Row) -> None:
+            if row["epoch"] == epoch:
+                raise Killed
+
+        return on_epoch
+
+    for epoch in (1, 3):
+        with pytest.raises(Killed):
+            run(settings, tmp_path / "b", kill_after(epoch))
+    assert run(settings, tmp_path / "b") == undisturbed
+    assert rows_without_time(tmp_path / "a") == rows_without_time(tmp_path / "b")
+    a, b = (load_weights(tmp_path / side / "checkpoint/student.safetensors") for side in "ab")
+    assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+def test_rows_after_the_checkpoint_and_torn_rows_are_written_again(tmp_path: Path) -> None:
+    settings = settings_of("no-xstar")
+    undisturbed = run(settings, tmp_path / "a")
+
+    def kill(row: Row) -> None:
+        if row["epoch"] == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(settings, tmp_path / "b", kill)
+    with (tmp_path / "b/metrics.jsonl").open("a") as file:
+        file.write(json.dumps({"attempt": 0, "epoch": 3, "val": {"accuracy": 9.9}}) + "\n")
+        file.write('{"attempt": 0, "epoch": 4, "va')
+    assert run(settings, tmp_path / "b") == undisturbed
+    assert rows_without_time(tmp_path / "a") == rows_without_time(tmp_path / "b")
+
+
+def test_a_finished_run_is_only_read(tmp_path: Path) -> None:
+    result = run(settings_of("no-xstar"), tmp_path)
+
+    def never(row: Row) -> None:
+        raise AssertionError("trained again")
+
+    assert run(settings_of("no-xstar"), tmp_path, never) == result
+    assert not (tmp_path / "checkpoint/last.safetensors").exists()
+
+
+def test_the_shipped_checkpoint_is_a_plain_network(tmp_path: Path) -> None:
+    from lupi.tasks.registry import build_task
+
+    settings = settings_of()
+    run(settings, tmp_path)
+    weights = load_weights(tmp_path / "checkpoint/student.safetensors")
+    plain = build_task(settings.task, settings.network).network()
+    assert weights.keys() == plain.state_dict().keys()
+
+
+def test_a_run_with_noise_records_its_variance_and_pictures(tmp_path: Path) -> None:
+    result = run(settings_of(), tmp_path)
+    site = result["sites"]["trunk.site2"]
+    assert {"logvar_mean", "logvar_between", "variance_inside", "variance_outside"} <= site.keys()
+    assert result["collapsed"] is False
+    with np.load(tmp_path / "samples.npz", allow_pickle=False) as samples:
+        assert samples["x"].shape == samples["mask"].shape == (8, 24, 24)
+        assert samples["variance/trunk.site2"].shape == (8, 6, 6)
+
+
+def test_constant_xstar_is_reported_as_collapsed(tmp_path: Path) -> None:
+    settings = settings_of(
+        settings={"sites": ["trunk.site2"], "beta": 0.1},
+        control="constant",
+        train={"epochs": 1},
+    )
+    assert run(settings, tmp_path)["collapsed"] is True
+
+
+@pytest.mark.parametrize("n_restarts", [0, 2])
+def test_divergence_is_recorded_and_restarted_as_asked(tmp_path: Path, n_restarts: int) -> None:
+    train = {"epochs": 3, "lr": 100.0, "optimizer": "sgd", "n_restarts": n_restarts}
+    train["weight_decay"] = 1e30
+    result = run(settings_of("no-xstar", train=train), tmp_path)
+    assert result["status"] == "diverged"
+    assert result["restarts"] == n_restarts
+    assert result["metrics"]["test"]["accuracy"] > 0  # a score all the same: never dropped
+    assert {row["attempt"] for row in rows_without_time(tmp_path)} == set(range(n_restarts + 1))
+
+
+def test_arms_share_initial_weights_subset_and_order(tmp_path: Path) -> None:
+    """With noise that is practically none, het-dropout takes the very steps of no-xstar."""
+    quiet = {"prior": 0.0, "learn": False, "sites": ["trunk.*"]}
+    network = {"width": 4, "dropout": 0.0}
+    run(settings_of("no-xstar", network=network), tmp_path / "a")
+    run(settings_of(settings=quiet, network=network), tmp_path / "b")
+    run(settings_of("no-xstar", network=network, seed=4), tmp_path / "c")
+    a, b, c = (rows_without_time(tmp_path / side)[0]["train"]["task"] for side in "abc")
+    assert a == pytest.approx(b, rel=1e-3)
+    assert a != pytest.approx(c, rel=1e-3)
+
+
+def test_the_identity_is_the_settings(tmp_path: Path) -> None:
+    first = settings_of()
+    assert first.run_id == settings_of(settings={**HET, "norm": "l2"}).run_id  # a default spelt out
+    assert first.run_id != settings_of(seed=4).run_id
+    assert first.run_id != settings_of(control="shuffled").run_id
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "het-dropuot"}, "did you mean `het-dropout`"),
+        ({"settings": {"betta": 1}}, r"settings.betta: no such key; did you mean `beta`"),
+        ({"settings": {"beta": -1}}, "settings.beta: got -1; input should be greater than"),
+        ({"task": {"name": "digit"}}, "task.name: no task is called `digit`; did you mean `digits`"),
+        ({"task": {}}, "task.name: is required"),
+        ({"task": {"name": "digits", "noise": "loud"}}, "task.noise: got 'loud'"),
+        ({"train": {"epoch": 4}}, r"train.epoch: no such key; did you mean `epochs`"),
+        ({"train": {"optimizer": "adm"}}, "train.optimizer: got 'adm'; input should be 'adam'"),
+        ({"network": {"name": "vgg"}}, "network.name: got 'vgg'"),
+        ({"control": "shuffle"}, "control: got 'shuffle'"),
+    ],
+)
+def test_wrong_settings_say_what_is_right(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(LupiError, match=message):
+        settings_of(**changes)
