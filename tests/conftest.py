@@ -31,7 +31,11 @@ class VectorSplit:
         n = len(self)
         order = torch.arange(n) if shuffle is None else torch.randperm(n, generator=shuffle)
         for rows in torch.split(order, batch_size):
-            yield Batch(*(t if t is None else t[rows] for t in self._rows))
+            x, y, xstar, has_xstar = self._rows
+            if xstar is None or has_xstar is None:
+                yield Batch(x[rows], y[rows])
+            else:
+                yield Batch(x[rows], y[rows], xstar[rows], has_xstar[rows])
 
 
 class VectorTask:

@@ -5,7 +5,8 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from types import UnionType
+from typing import Any, Self, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -28,46 +29,78 @@ class Settings(BaseModel):
             return cls.model_validate(raw)
         except ValidationError as error:
             lines = [_explain(cls, detail, where) for detail in error.errors()]
-            raise LupiError("\n".join(lines)) from None
+            raise LupiError("\n".join(line for line in lines if line)) from None
 
     def resolved(self) -> dict[str, Any]:
         """Return every setting, defaults included, as plain JSON values."""
         return self.model_dump(mode="json")
 
 
-def _explain(model: type[BaseModel], detail: ErrorDetails, where: str) -> str:
-    loc = [str(part) for part in detail["loc"]]
-    key = ".".join([where, *loc] if where else loc)
-    if detail["type"] == "extra_forbidden":
-        return unknown_key(key, loc[-1], _fields_at(model, loc[:-1]))
-    if detail["type"] == "missing":
+def _explain(model: type[BaseModel], error: ErrorDetails, where: str) -> str | None:
+    """Say what is wrong with one key; None where another error of the same key says it better."""
+    keys, fields, other = _follow(model, error["loc"], error["input"])
+    if other:
+        return None
+    key = ".".join([where, *keys] if where else keys)
+    if error["type"] == "extra_forbidden":
+        return f"{key}: no such key; {_nearest(keys[-1], fields)}Known here: {_listed(fields)}"
+    if error["type"] == "missing":
         return f"{key}: is required"
-    return f"{key}: got {detail['input']!r}; {detail['msg'][0].lower()}{detail['msg'][1:]}"
+    return f"{key}: got {error['input']!r}; {error['msg'][0].lower()}{error['msg'][1:]}"
 
 
-def unknown_key(key: str, given: str, allowed: Sequence[str]) -> str:
-    """Say that `given` is not a key, name the nearest right one, and list them all."""
-    near = difflib.get_close_matches(given, allowed, n=1, cutoff=0.5)
-    hint = f"did you mean `{near[0]}`? " if near else ""
-    return f"{key}: no such key; {hint}Known here: {', '.join(sorted(allowed))}"
+def _follow(
+    model: type[BaseModel], loc: Sequence[int | str], given: Any
+) -> tuple[list[str], list[str], bool]:
+    """Follow an error's location through nested models.
+
+    Return its keys, the keys known beside the last one, and whether the error is of an
+    alternative (`float | Model`) that was not meant: a number for keys, or keys for a number.
+    """
+    keys: list[str] = []
+    fields = list(model.model_fields)
+    parts = list(loc)
+    while parts:
+        part = str(parts.pop(0))
+        keys.append(part)
+        if part not in fields:
+            continue
+        annotation = model.model_fields[part].annotation
+        choices = get_args(annotation)
+        is_union = get_origin(annotation) in (Union, UnionType)
+        if is_union and parts:
+            is_model_error = any(_is_model(c) and c.__name__ == parts[0] for c in choices)
+            parts.pop(0)  # the name of the alternative
+            if not is_model_error and isinstance(given, Mapping):
+                return keys, fields, True
+            if is_model_error and not parts and not isinstance(given, Mapping):
+                return keys, fields, True
+        if get_origin(annotation) is dict and parts:
+            keys.append(str(parts.pop(0)))
+        inner = next((c for c in (annotation, *choices) if _is_model(c)), None)
+        if inner is None:
+            break
+        model, fields = inner, list(inner.model_fields)
+    return keys + [str(part) for part in parts], fields, False
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def unknown_name(what: str, given: str, known: Sequence[str]) -> str:
     """Say that no `what` is called `given`, and name the nearest and all known ones."""
-    near = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
-    hint = f"did you mean `{near[0]}`? " if near else ""
-    return f"no {what} is called `{given}`; {hint}Known: {', '.join(sorted(known))}"
+    return f"no {what} is called `{given}`; {_nearest(given, known)}Known: {_listed(known)}"
 
 
-def _fields_at(model: type[BaseModel], loc: Sequence[str]) -> list[str]:
-    """Return the keys of the nested model that `loc` leads to."""
-    for part in loc:
-        field = model.model_fields.get(part)
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            return []
-        model = inner
-    return list(model.model_fields)
+def _nearest(given: str, known: Sequence[str]) -> str:
+    near = [name for name in known if name.startswith(given)]
+    near = near or difflib.get_close_matches(given, known, n=1, cutoff=0.5)
+    return f"did you mean `{near[0]}`? " if near else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

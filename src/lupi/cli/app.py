@@ -1,8 +1,9 @@
-"""The verbs put together, and what a mistake or an interruption looks like."""
+"""The verbs put together, and what a mistake looks like."""
 
 import sys
 
 import typer
+from rich.markup import escape
 
 from lupi import __version__
 from lupi.cli import bench, compare, demo, methods, report, train
@@ -45,14 +46,5 @@ def main() -> None:
     try:
         app()
     except LupiError as error:
-        say(f"[bold red]error:[/] {_escape(str(error))}")
+        say(f"[bold red]error:[/] {escape(str(error))}")
         sys.exit(2)
-    except KeyboardInterrupt:
-        say("interrupted; nothing recorded is lost: the same command goes on from here")
-        sys.exit(130)
-
-
-def _escape(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lupi.cli.output import Json, Sets, Workers, print_summary, say
+from lupi.cli.output import Json, Sets, Workers, print_summary, resumable, say
 
 
 def compare(
@@ -58,5 +58,6 @@ def run_comparison(
         f"{len(plan.arms)} arms x {len(plan.settings.sizes)} sizes x {len(plan.settings.seeds)} "
         f"seeds: {n_missing} of {len(plan.runs)} runs to do, {n_workers} at a time, in {folder}"
     )
-    LiveTable(read_comparison(folder)).follow(compare_runs(plan, folder, n_workers))
+    with resumable():
+        LiveTable(read_comparison(folder)).follow(compare_runs(plan, folder, n_workers))
     print_summary(folder, as_json, command)

@@ -1,7 +1,8 @@
 """Two streams: results on stdout (one JSON document with --json), all else on stderr."""
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,16 @@ Workers = Annotated[
 ]
 
 stderr = Console(stderr=True)
+
+
+@contextlib.contextmanager
+def resumable() -> Iterator[None]:
+    """Let Ctrl-C end the work inside with a word on how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted; nothing recorded is lost: the same command goes on from here")
+        raise typer.Exit(130) from None
 
 
 def say(message: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lupi.cli.output import Json, Sets, print_json, say, stderr
+from lupi.cli.output import Json, Sets, print_json, resumable, say, stderr
 
 if TYPE_CHECKING:
     from lupi.train.fit import Row
@@ -48,14 +48,17 @@ def train(
     folder = (out or Path("runs") / plan.settings.name) / run_settings.run_id
     say(f"{arm}, n = {size}, seed {seed}, in {folder}")
 
-    with Progress(
-        TextColumn("epoch"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-        console=stderr,
-    ) as progress:
+    with (
+        resumable(),
+        Progress(
+            TextColumn("epoch"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+            console=stderr,
+        ) as progress,
+    ):
         bar = progress.add_task("", total=run_settings.train.epochs)
 
         def show(row: "Row") -> None:

@@ -1,6 +1,6 @@
 """Do a comparison, or what is left of it."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -29,7 +29,7 @@ def missing_jobs(plan: Plan, folder: Path) -> list[Job]:
     return list(jobs.values())
 
 
-def compare(plan: Plan, folder: Path, n_workers: int) -> Iterator[Event]:
+def compare(plan: Plan, folder: Path, n_workers: int) -> Generator[Event]:
     """Do the missing runs and yield what happens."""
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -46,7 +46,7 @@ class _Worker:
     job: Job | None = None
 
 
-def execute(jobs: list[Job], n_workers: int) -> Iterator[Event]:
+def execute(jobs: list[Job], n_workers: int) -> Generator[Event]:
     """Do the jobs in their order and yield what happens; closing the iterator ends the workers."""
     todo = list(reversed(jobs))
     workers = [_start() for _ in range(min(n_workers, len(jobs)))]

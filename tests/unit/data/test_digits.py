@@ -35,7 +35,9 @@ def test_every_digit_is_in_one_split_only() -> None:
     ]
     assert all(len(part) > 50 for part in seen)
     train, val, test = seen
-    assert not (train & val or train & test or val & test)
+    assert train.isdisjoint(val)
+    assert train.isdisjoint(test)
+    assert val.isdisjoint(test)
 
 
 def test_sizes_and_types() -> None:

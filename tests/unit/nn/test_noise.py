@@ -208,7 +208,9 @@ class TestHeteroscedasticDropout:
     def test_all_missing_means_the_prior_and_no_penalty(self) -> None:
         torch.manual_seed(0)
         drop = HeteroscedasticDropout(nn.Linear(1, 1), prior=0.25)
-        z = drop(torch.ones(50_000, 1), torch.zeros(50_000, 1), torch.zeros(50_000, dtype=bool))
+        z = drop(
+            torch.ones(50_000, 1), torch.zeros(50_000, 1), torch.zeros(50_000, dtype=torch.bool)
+        )
         assert z.std().item() == pytest.approx(0.5, rel=0.03)
         assert drop.penalty().item() == 0
 

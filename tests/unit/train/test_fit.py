@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import torch
-from conftest import VectorTask
 from torch import nn
 
+from conftest import VectorTask
 from lupi.core import Method
 from lupi.methods.registry import build_method
 from lupi.train.evaluate import describe_noise, is_collapsed

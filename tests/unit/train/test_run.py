@@ -151,7 +151,10 @@ def test_the_identity_is_the_settings(tmp_path: Path) -> None:
         ({"method": "het-dropuot"}, "did you mean `het-dropout`"),
         ({"settings": {"betta": 1}}, r"settings.betta: no such key; did you mean `beta`"),
         ({"settings": {"beta": -1}}, "settings.beta: got -1; input should be greater than"),
-        ({"task": {"name": "digit"}}, "task.name: no task is called `digit`; did you mean `digits`"),
+        (
+            {"task": {"name": "digit"}},
+            "no task is called `digit`; did you mean `digits`",
+        ),
         ({"task": {}}, "task.name: is required"),
         ({"task": {"name": "digits", "noise": "loud"}}, "task.noise: got 'loud'"),
         ({"train": {"epoch": 4}}, r"train.epoch: no such key; did you mean `epochs`"),

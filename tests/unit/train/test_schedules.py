@@ -38,6 +38,6 @@ def test_halving_starts_after_the_eighth_epoch() -> None:
 
 
 def test_constant() -> None:
-    assert learning_rates(TrainSettings(lr=0.5, schedule="constant", epochs=3), [0.0] * 9) == [
-        0.5
-    ] * 3
+    assert (
+        learning_rates(TrainSettings(lr=0.5, schedule="constant", epochs=3), [0.0] * 9) == [0.5] * 3
+    )

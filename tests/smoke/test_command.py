@@ -1,0 +1,156 @@
+"""The real command, as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+LUPI = [sys.executable, "-m", "lupi"]
+SMALL = {
+    "name": "small",
+    "task": {"name": "digits"},
+    "network": {"width": 2},
+    "train": {"epochs": 6, "batch_size": 16},
+    "arms": {
+        "no-xstar": {"method": "no-xstar"},
+        "het-dropout": {"method": "het-dropout", "controls": ["shuffled"]},
+    },
+    "sizes": [20, 40],
+    "seeds": 2,
+}
+
+
+def lupi(*arguments: str, cwd: Path, ok: bool = True) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*LUPI, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    assert not ok or done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> str:
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(SMALL))
+    return "small.yaml"
+
+
+@pytest.mark.parametrize("verb", ["", "demo", "compare", "train", "report", "methods", "bench"])
+def test_help_teaches_within_80_columns(tmp_path: Path, verb: str) -> None:
+    text = lupi(*([verb] if verb else []), "--help", cwd=tmp_path).stdout
+    assert "Usage" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_help_does_not_import_torch(tmp_path: Path) -> None:
+    code = "import sys; from lupi.cli.app import app; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
+
+
+def test_from_settings_to_verdict(tmp_path: Path, settings: str) -> None:
+    done = lupi("compare", settings, "--json", cwd=tmp_path)
+    summary = json.loads(done.stdout)
+    assert summary["n_finished"] == 12
+    cell = summary["arms"][1]["cells"][0]
+    assert cell["verdict"] == "underpowered"
+    assert {"mean", "interval", "p_value", "label_saving", "n_collapsed", "n_diverged"} <= set(cell)
+    assert (tmp_path / "runs/small/report.html").stat().st_size > 100_000
+    again = lupi("compare", settings, "--json", cwd=tmp_path)
+    assert "0 of 12 runs to do" in again.stderr
+    assert json.loads(again.stdout) == summary
+    assert json.loads(lupi("report", "runs/small", "--json", cwd=tmp_path).stdout) == summary
+    text = lupi("report", "runs/small", cwd=tmp_path).stdout
+    assert "het-dropout/shuffled" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_train_writes_the_record_that_compare_reuses(tmp_path: Path, settings: str) -> None:
+    arguments = ("train", settings, "--arm", "het-dropout", "--size", "20", "--seed", "1")
+    result = json.loads(lupi(*arguments, "--json", cwd=tmp_path).stdout)
+    assert (tmp_path / result["folder"] / "checkpoint/student.safetensors").exists()
+    assert "test  accuracy" in lupi(*arguments, cwd=tmp_path).stdout
+    assert "11 of 12 runs to do" in lupi("compare", settings, cwd=tmp_path).stderr
+
+
+def results(folder: Path) -> dict[str, str]:
+    return {path.parent.name: path.read_text() for path in folder.glob("*/result.json")}
+
+
+def test_killed_three_times_it_ends_with_the_same_results(tmp_path: Path, settings: str) -> None:
+    lupi("compare", settings, "--out", "undisturbed", cwd=tmp_path)
+    command = [*LUPI, "compare", settings, "--out", "killed"]
+    for n_rows in (2, 12, 30):
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        while process.poll() is None and count_rows(tmp_path / "killed") < n_rows:
+            time.sleep(0.02)
+        assert process.poll() is None, "finished before it could be killed"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    lupi("compare", settings, "--out", "killed", cwd=tmp_path)
+    expected = results(tmp_path / "undisturbed")
+    assert len(expected) == 12
+    assert results(tmp_path / "killed") == expected
+
+
+def count_rows(folder: Path) -> int:
+    return sum(len(path.read_bytes().splitlines()) for path in folder.glob("*/metrics.jsonl"))
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, settings: str) -> None:
+    command = [*LUPI, "compare", settings, "--set", "train.epochs=500"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while count_rows(tmp_path / "runs/small") < 2:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in stderr
+    assert "Traceback" not in stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "none.yaml"], "none.yaml does not exist"),
+        (["compare", "small.yaml", "--set", "train.epochs=0"], "train.epochs: got 0"),
+        (["compare", "small.yaml", "--set", "train"], "--set takes key.path=value"),
+        (["compare", "small.yaml", "--set", "train.epoks=3"], "did you mean `epochs`"),
+        (["train", "small.yaml", "--arm", "het"], "did you mean `het-dropout`"),
+        (["train", "small.yaml", "--size", "0"], "size: got 0"),
+        (["report", "."], "holds no comparison"),
+        (["methods", "hetdropout"], "did you mean `het-dropout`"),
+    ],
+)
+def test_mistakes_end_in_a_message(
+    tmp_path: Path, settings: str, arguments: list[str], message: str
+) -> None:
+    done = lupi(*arguments, cwd=tmp_path, ok=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_methods(tmp_path: Path) -> None:
+    listed: dict[str, Any] = json.loads(lupi("methods", "--json", cwd=tmp_path).stdout)
+    assert {"no-xstar", "gaussian-dropout", "het-dropout"} <= {m["name"] for m in listed["methods"]}
+    assert "prior" in lupi("methods", "het-dropout", cwd=tmp_path).stdout
+    assert max(map(len, lupi("methods", cwd=tmp_path).stdout.splitlines())) <= 80
+
+
+def test_demo_prints_its_settings(tmp_path: Path) -> None:
+    settings = yaml.safe_load(lupi("demo", "--settings", cwd=tmp_path).stdout)
+    assert settings["name"] == "demo"
+    assert len(settings["sizes"]) >= 3

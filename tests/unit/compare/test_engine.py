@@ -1,0 +1,85 @@
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lupi.compare.comparison import compare, missing_jobs
+from lupi.compare.engine import Job, execute
+from lupi.compare.settings import ComparisonSettings, make_plan
+from lupi.errors import LupiError
+from lupi.records import read_comparison
+from lupi.train.run import RunSettings
+
+RAW: dict[str, Any] = {
+    "name": "small",
+    "task": {"name": "digits"},
+    "network": {"width": 2},
+    "train": {"epochs": 2, "batch_size": 16},
+    "arms": {
+        "no-xstar": {"method": "no-xstar"},
+        "het": {"method": "het-dropout", "controls": ["shuffled"]},
+    },
+    "sizes": [20],
+    "seeds": 1,
+}
+
+
+def job(folder: Path, name: str, **changes: Any) -> Job:
+    raw = {"task": RAW["task"], "network": RAW["network"], "train": RAW["train"]}
+    settings = RunSettings.parse(
+        {**raw, "method": "het-dropout", "size": 20, "seed": 0, **changes}, ""
+    )
+    return Job(name, settings.resolve().resolved(), folder / name)
+
+
+def test_one_failing_run_does_not_stop_the_others(tmp_path: Path) -> None:
+    jobs = [
+        job(tmp_path, "good"),
+        job(tmp_path, "bad", settings={"sites": ["nowhere"]}),
+        job(tmp_path, "also-good", seed=1),
+    ]
+    last = {event.run_id: event for event in execute(jobs, n_workers=1)}
+    assert {name: event.what for name, event in last.items()} == {
+        "good": "finished",
+        "bad": "failed",
+        "also-good": "finished",
+    }
+    assert "no site of the network matches 'nowhere'" in last["bad"].content["error"]
+    assert "Traceback" in (tmp_path / "bad/failure.txt").read_text()
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
+    jobs = [job(tmp_path, "killed", train={"epochs": 50}), job(tmp_path, "next")]
+    last = {}
+    for event in execute(jobs, n_workers=1):
+        last[event.run_id] = event
+        if event.run_id == "killed" and event.what == "epoch":
+            for child in multiprocessing.active_children():
+                child.kill()
+    assert last["killed"].what == "failed"
+    assert "ended with exit code -9" in last["killed"].content["error"]
+    assert last["next"].what == "finished"
+
+
+def test_only_what_is_missing_is_done(tmp_path: Path) -> None:
+    plan = make_plan(ComparisonSettings.parse(RAW, ""))
+    events = [event.what for event in compare(plan, tmp_path, n_workers=2)]
+    assert events.count("finished") == 3
+    assert missing_jobs(plan, tmp_path) == []
+    assert list(compare(plan, tmp_path, n_workers=2)) == []
+    record = read_comparison(tmp_path)
+    assert len(record.finished) == 3
+    assert not record.warnings
+
+    more = make_plan(ComparisonSettings.parse({**RAW, "seeds": 2}, ""))
+    assert len(missing_jobs(more, tmp_path)) == 3
+
+
+def test_two_comparisons_in_one_folder_are_kept_apart(tmp_path: Path) -> None:
+    plan = make_plan(ComparisonSettings.parse(RAW, ""))
+    first = compare(plan, tmp_path, n_workers=1)
+    next(first)
+    with pytest.raises(LupiError, match="another lupi is at work"):
+        next(compare(plan, tmp_path, n_workers=1))
+    first.close()
