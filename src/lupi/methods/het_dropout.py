@@ -9,6 +9,7 @@ depend on x*; sites other than the fully connected layers; h* starts at its prio
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -61,6 +62,10 @@ class HetDropoutSettings(Settings):
     student's own convolutions, as in the paper, or the four numbers of the `box`."""
     per_channel: bool = False
     """At sites with a map: a variance map for each channel, or one for all."""
+    kernel: Literal[1, 3, 5] = 3
+    """At sites with a map: how much of x* around a place h* sees; 1 is the place alone."""
+    budget: bool = False
+    """At sites with a map: h* keeps the mean variance of each example and only moves it about."""
     reading: Reading = "paper"
     """`official` is the authors' code: ReLU log-variance, penalty beta * ||sigma||."""
 
@@ -196,7 +201,13 @@ class HetDropout(Method):
         for name, shape in self._shapes.items():
             if len(shape) == 3:
                 n_out = shape[0] if self.settings.per_channel else 1
-                hstars[name] = MapEncoder(self.task.xstar_dim, n_out, (shape[1], shape[2]))
+                hstars[name] = MapEncoder(
+                    self.task.xstar_dim,
+                    n_out,
+                    (shape[1], shape[2]),
+                    kernel=self.settings.kernel,
+                    budget=self.settings.budget,
+                )
             elif self.settings.fc_input == "box":
                 hstars[name] = vector_encoder(4, shape[-1])
         if self._without_map and self.settings.fc_input == "blackout":

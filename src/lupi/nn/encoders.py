@@ -1,5 +1,7 @@
 """Networks h* from x* to offsets of the log-variance from its prior."""
 
+import math
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -33,18 +35,34 @@ def feature_encoders(n_in: int, n_units: list[int]) -> list[nn.Module]:
 
 
 class MapEncoder(nn.Module):
-    """Map a region (B, C, H, W) to a map (B, n_out, *size), starting at zero: the prior itself."""
+    """Map a region (B, C, H, W) to a map (B, n_out, *size), starting at zero: the prior itself.
 
-    def __init__(self, n_in: int, n_out: int, size: tuple[int, int], n_hidden: int = 16) -> None:
+    With a `budget`, the variances exp(map) of an example have mean 1: h* does not say how much
+    noise there is, only where.
+    """
+
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        size: tuple[int, int],
+        n_hidden: int = 16,
+        kernel: int = 3,
+        budget: bool = False,
+    ) -> None:
         super().__init__()
         self.size = size
+        self.budget = budget
         self.layers = nn.Sequential(
-            nn.Conv2d(n_in, n_hidden, 3, padding=1),
+            nn.Conv2d(n_in, n_hidden, kernel, padding=kernel // 2),
             nn.ReLU(),
-            _zero(nn.Conv2d(n_hidden, n_out, 3, padding=1)),
+            _zero(nn.Conv2d(n_hidden, n_out, kernel, padding=kernel // 2)),
         )
 
     def forward(self, xstar: Tensor) -> Tensor:
         """Resize to the map's size, then convolve."""
         offsets: Tensor = self.layers(F.interpolate(xstar, self.size, mode="area"))
+        if self.budget:
+            n = offsets[0].numel()
+            offsets = offsets - offsets.logsumexp((1, 2, 3), keepdim=True) + math.log(n)
         return offsets

@@ -24,7 +24,8 @@ from lupi.train.evaluate import describe_noise, outputs
 from lupi.train.schedules import Schedule
 from lupi.train.settings import TrainSettings
 
-REESTIMATION_BATCHES = 20
+REESTIMATION_ROWS = 2048
+EVALUATION_BATCH = 256
 
 Row = dict[str, Any]
 
@@ -129,9 +130,9 @@ def _is_past(row: Row, state: State) -> bool:
 def _optimizer(method: Method, settings: TrainSettings) -> Optimizer:
     s, parameters = settings, method.parameters()
     if s.optimizer == "sgd":
-        return SGD(parameters, s.lr, momentum=s.momentum, weight_decay=s.weight_decay)
+        return SGD(parameters, s.lr, momentum=s.momentum, weight_decay=s.weight_decay, fused=True)
     cls = Adam if s.optimizer == "adam" else AdamW
-    return cls(parameters, s.lr, weight_decay=s.weight_decay)
+    return cls(parameters, s.lr, weight_decay=s.weight_decay, fused=True)
 
 
 def _train_epoch(
@@ -184,9 +185,9 @@ def _validate(
 ) -> dict[str, float]:
     """Return the student's validation metrics; nothing if its outputs say nothing."""
     if settings.reestimate_batchnorm:
-        batches = islice(splits.train.batches(settings.batch_size), REESTIMATION_BATCHES)
-        reestimate(method.net, (fabric.to_device(batch.x) for batch in batches))
-    output, y = outputs(method, splits.val)
+        some = islice(splits.train.batches(EVALUATION_BATCH), REESTIMATION_ROWS // EVALUATION_BATCH)
+        reestimate(method.net, (fabric.to_device(batch.x) for batch in some))
+    output, y = outputs(method, splits.val, EVALUATION_BATCH)
     if not output.isfinite().all():
         return {}
     if epoch >= settings.uniform_after and task.is_uninformative(output):
