@@ -85,17 +85,6 @@ def digits_task(**network: Any) -> DigitsTask:
     return DigitsTask(DigitsSettings(), ImageNetworkSettings(**{"width": 4, **network}))
 
 
-@pytest.fixture
-def digits() -> DigitsTask:
-    return digits_task()
-
-
-@pytest.fixture(params=["digits", "vector"])
-def task(request: pytest.FixtureRequest) -> DigitsTask | VectorTask:
-    """Every task, small."""
-    return digits_task() if request.param == "digits" else VectorTask()
-
-
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)

@@ -79,9 +79,12 @@ def judge(grounds: Sequence[Grounds], reference: str) -> list[tuple[Word, float 
     """Return verdict and corrected p-value of one arm for each size.
 
     A size whose comparisons are incomplete keeps its place in Holm's correction with p = 1, so
-    that an unfinished comparison gets no easier test than a finished one.
+    that an unfinished comparison gets no easier test than a finished one; and so does, for the
+    question whether x* helps, a size at which the arm is not ahead of every control.
     """
     against_all = [_largest_p(at.differences) if at.n_pairs > 1 else None for at in grounds]
+    ahead = [all(d.mean > 0 for d in at.differences) for at in grounds]
+    in_favour = [p if first else None for p, first in zip(against_all, ahead, strict=True)]
     against_reference = [
         _largest_p([d for d in at.differences if d.other == reference]) for at in grounds
     ]
@@ -89,17 +92,18 @@ def judge(grounds: Sequence[Grounds], reference: str) -> list[tuple[Word, float 
         grounds,
         against_all,
         _corrected(against_all),
+        _corrected(in_favour),
         _corrected(against_reference),
         holm([smallest_p(at.n_pairs) for at in grounds]),
         strict=True,
     )
     words: list[tuple[Word, float | None]] = []
-    for at, raw, p_all, p_reference, best_p in verdicts:
+    for at, raw, p_all, p_helps, p_reference, best_p in verdicts:
         p_value = None if raw is None else p_all
         worse = any(d.other == reference and d.mean < 0 for d in at.differences)
         if at.collapsed:
             words.append(("collapsed", p_value))
-        elif p_all < ALPHA and all(d.mean > 0 for d in at.differences):
+        elif p_helps < ALPHA:
             words.append(("helps", p_value))
         elif p_reference < ALPHA and worse:
             words.append(("hurts", p_reference))

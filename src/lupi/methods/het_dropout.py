@@ -57,7 +57,7 @@ class HetDropoutSettings(Settings):
     """Noise draws per example, through the part of the network after the first site only."""
     shared_dims: tuple[int, ...] = ()
     """Dimensions that share one draw, such as time; 0 is the batch."""
-    fc_input: str = Field("blackout", pattern="^(blackout|box)$")
+    fc_input: Literal["blackout", "box"] = "blackout"
     """What h* sees of a region at sites without a map: the `blackout` picture through the
     student's own convolutions, as in the paper, or the four numbers of the `box`."""
     per_channel: bool = False

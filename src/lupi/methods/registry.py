@@ -36,8 +36,14 @@ def find_method(name: str) -> type[Method]:
 def build_method(name: str, settings: dict[str, Any], net: nn.Module, task: Task) -> Method:
     """Build a method over a student."""
     cls = find_method(name)
-    if task.xstar_kind not in cls.kinds:
-        raise LupiError(
-            f"method {name} can't use x* of kind {task.xstar_kind}; it uses {', '.join(cls.kinds)}"
-        )
+    check_kind(cls, task)
     return cls(net, task, cls.Settings.parse(settings, "settings"))
+
+
+def check_kind(method: type[Method], task: Task) -> None:
+    """Refuse a task whose x* the method can't use."""
+    if task.xstar_kind not in method.kinds:
+        raise LupiError(
+            f"method {method.name} can't use x* of kind {task.xstar_kind}; "
+            f"it uses {', '.join(method.kinds)}"
+        )

@@ -153,3 +153,14 @@ def test_a_large_effect_is_found_at_every_size() -> None:
     assert found.count("helps") / len(found) > 0.9
     hurt = [word for _ in range(30) for word in simulate(rng, {"no-xstar": -5.0}, n_sizes=3)]
     assert hurt.count("hurts") / len(hurt) > 0.9
+
+
+def test_sizes_where_the_arm_is_behind_do_not_ease_the_test_of_the_others() -> None:
+    """p = 0.03 is significant alone, but not beside a size that speaks against the arm."""
+
+    def at(mean: float, p_value: float) -> Grounds:
+        return Grounds((Difference("no-xstar", mean, None, p_value),), n_pairs=8)
+
+    assert judge([at(0.1, 0.03)], "no-xstar")[0][0] == "helps"
+    assert judge([at(0.1, 0.03), at(0.1, 0.01)], "no-xstar")[0][0] == "helps"
+    assert judge([at(0.1, 0.03), at(-0.1, 0.01)], "no-xstar")[0][0] != "helps"

@@ -1,0 +1,84 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+from conftest import VectorTask, digits_task
+from lupi.core import Batch
+from lupi.errors import LupiError
+from lupi.methods.het_dropout import HetDropout, HetDropoutSettings
+
+
+def build(**settings: object) -> HetDropout:
+    task = digits_task()
+    return HetDropout(task.network(), task, HetDropoutSettings.parse(settings, "settings"))
+
+
+def a_batch(n: int = 8, xstar_frac: float = 1.0) -> Batch:
+    return next(iter(digits_task().splits(n, 0, "real", xstar_frac).train.batches(n)))
+
+
+def test_the_pass_of_blacked_out_pictures_has_no_graph() -> None:
+    method = build().train()
+    inputs, _ = method._site_inputs(a_batch())
+    assert inputs["head.drop1"].shape == (8, 16)
+    assert not inputs["head.drop1"].requires_grad
+
+
+def test_blacked_out_pictures_do_not_touch_running_statistics() -> None:
+    method = build().train()
+    before = {name: value.clone() for name, value in method.net.named_buffers()}
+    method._site_inputs(a_batch())
+    assert all(torch.equal(before[name], value) for name, value in method.net.named_buffers())
+
+
+def test_features_come_from_the_object_alone() -> None:
+    """Outside the box nothing reaches h*."""
+    method, batch = build().train(), a_batch()
+    assert batch.xstar is not None
+    elsewhere = batch._replace(x=torch.where(batch.xstar > 0, batch.x, 1 - batch.x))
+    seen, _ = method._site_inputs(batch)
+    same, _ = method._site_inputs(elsewhere)
+    assert torch.equal(seen["head.drop1"], same["head.drop1"])
+
+
+def test_the_region_prior_is_at_its_place() -> None:
+    method = build(sites=["trunk.site1"], prior={"inside": 0.01, "outside": 1.0}, learn=False)
+    batch = a_batch()
+    variance = method.logvars(batch)["trunk.site1"].exp()  # (8, 1, 12, 12): half the picture's
+    assert batch.xstar is not None
+    inside = nn.functional.max_pool2d(-batch.xstar, 2) == -1  # cells that lie wholly inside
+    outside = nn.functional.max_pool2d(batch.xstar, 2) == 0
+    assert torch.allclose(variance[inside], torch.tensor(0.01))
+    assert torch.allclose(variance[outside], torch.tensor(1.0))
+
+
+def test_draws_share_the_network_before_the_site() -> None:
+    """With n_samples, layers before the first site see each example once."""
+    method = build(sites=["trunk.site2"], n_samples=5).train()
+    rows: dict[str, int] = {}
+
+    def count(name: str) -> None:
+        def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            rows[name] = len(output)
+
+        method.net.get_submodule(name).register_forward_hook(hook)
+
+    for name in ("trunk.block2", "trunk.block3", "head"):
+        count(name)
+    method(a_batch())
+    assert rows == {"trunk.block2": 8, "trunk.block3": 40, "head": 40}
+
+
+def test_networks_without_dropout_or_trunk_say_what_to_do() -> None:
+    class Plain(VectorTask):
+        def network(self) -> nn.Module:
+            return nn.Linear(6, 2)
+
+    plain = Plain()
+    with pytest.raises(LupiError, match="has no dropout layer; name the `sites`"):
+        HetDropout(plain.network(), plain, HetDropoutSettings())
+    task = digits_task()
+    headless = nn.Sequential(nn.Flatten(), nn.Linear(576, 8), nn.Dropout(0.5), nn.Linear(8, 10))
+    with pytest.raises(LupiError, match="use `fc_input: box`"):
+        HetDropout(headless, task, HetDropoutSettings())
+    HetDropout(headless, task, HetDropoutSettings(fc_input="box"))(a_batch())
