@@ -40,6 +40,13 @@ def command_line() -> str:
     return shlex.join(["lupi", *sys.argv[1:]])
 
 
+def _n_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def run_comparison(
     raw: dict[str, Any], out: Path | None, workers: int | None, as_json: bool, command: str
 ) -> None:
@@ -53,7 +60,7 @@ def run_comparison(
     plan = make_plan(ComparisonSettings.parse(raw, ""))
     folder = out or Path("runs") / plan.settings.name
     n_missing = len(missing_jobs(plan, folder))
-    n_workers = workers or len(os.sched_getaffinity(0))
+    n_workers = workers or _n_cores()
     say(
         f"{len(plan.arms)} arms x {len(plan.settings.sizes)} sizes x {len(plan.settings.seeds)} "
         f"seeds: {n_missing} of {len(plan.runs)} runs to do, {n_workers} at a time, in {folder}"

@@ -1,5 +1,6 @@
 """`lupi methods`: which methods there are, and what can be set."""
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,5 +66,6 @@ def _print_settings(method: "type[Method]") -> None:
     table.add_column("default", no_wrap=True)
     table.add_column("meaning")
     for key, field in method.Settings.model_fields.items():
-        table.add_row(key, str(field.default), field.description or "")
+        default = json.dumps(field.default, default=str)
+        table.add_row(key, default, " ".join((field.description or "").split()))
     console.print(table)

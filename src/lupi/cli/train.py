@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def train(
     settings: Annotated[Path, typer.Argument(help="The YAML file of a comparison.")],
     arm: Annotated[
-        str | None, typer.Option(help="Which arm, such as het-dropout/shuffled; the first.")
+        str | None, typer.Option(help="Such as het-dropout/shuffled. By default the first.")
     ] = None,
-    size: Annotated[int | None, typer.Option(help="How many training rows; the largest.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Which seed; the first.")] = None,
+    size: Annotated[int | None, typer.Option(help="Training rows. By default the largest.")] = None,
+    seed: Annotated[int | None, typer.Option(help="By default the first.")] = None,
     set_: Sets = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")

@@ -37,4 +37,4 @@ class TrainSettings(Settings):
     """A run whose outputs do not depend on x after this many epochs has diverged."""
     n_threads: int = Field(1, ge=1, le=256)
     """Of torch, in one process; part of the settings, as sums depend on it in the last digit."""
-    precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] = "32-true"
+    precision: Literal["32-true", "64-true"] = "32-true"

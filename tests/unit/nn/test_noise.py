@@ -245,10 +245,15 @@ class TestHeteroscedasticDropout:
         mask = torch.tensor([[[[0, 1]]]])
         assert drop(torch.ones(1, 1, 1, 2), mask).isfinite().all()
 
-    @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-    def test_keeps_the_dtype(self, dtype: torch.dtype) -> None:
-        drop = HeteroscedasticDropout(nn.Linear(2, 3).to(dtype))
-        assert drop(torch.randn(4, 3, dtype=dtype), torch.randn(4, 2)).dtype == dtype
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+    def test_keeps_the_dtype_of_the_activations(self, dtype: torch.dtype) -> None:
+        drop = HeteroscedasticDropout(nn.Linear(2, 3))
+        assert drop(torch.randn(4, 3).to(dtype), torch.randn(4, 2)).dtype == dtype
+
+    def test_works_in_double_precision(self) -> None:
+        drop = HeteroscedasticDropout(nn.Linear(2, 3).double())
+        drop(torch.randn(4, 3, dtype=torch.float64), torch.randn(4, 2))
+        assert drop.penalty().dtype == torch.float64
 
     def test_under_autocast_variances_keep_full_precision(self) -> None:
         drop = HeteroscedasticDropout(nn.Linear(2, 3))

@@ -1,0 +1,90 @@
+"""What the documentation tells people to type: it runs."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SHORT = ["--set", "train.epochs=1", "--set", "seeds=2", "--set", "sizes=[20]"]
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    return [
+        (str(page.relative_to(ROOT)), block)
+        for page in PAGES
+        for block in re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    ]
+
+
+def name(block: tuple[str, str]) -> str:
+    return f"{block[0]}: {block[1].splitlines()[0]}"
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=name)
+def test_python(block: tuple[str, str], tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", block[1]], cwd=tmp_path, check=True, timeout=120)
+
+
+COMMANDS = [line for _, block in blocks("console") for line in block.splitlines()]
+LUPI = list(dict.fromkeys(line.split("  #")[0] for line in COMMANDS if line.startswith("lupi ")))
+
+
+def test_lupi_commands(tmp_path: Path) -> None:
+    """In the order of the pages, as a reader would; training is cut short, nothing else."""
+    assert LUPI
+    for command in LUPI:
+        arguments = shlex.split(command)[1:]
+        arguments, redirect, target = (
+            (arguments[: arguments.index(">")], True, arguments[-1])
+            if ">" in arguments
+            else (arguments, False, "")
+        )
+        if arguments[0] in ("demo", "compare", "train") and "--settings" not in arguments:
+            arguments += SHORT
+        if arguments[0] == "bench":
+            arguments += ["--rounds", "2", "--batch-size", "2"]
+        done = subprocess.run(
+            [sys.executable, "-m", "lupi", *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        if redirect:
+            (tmp_path / target).write_text(done.stdout)
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {line.split()[1] for line in COMMANDS if line.startswith("make ")}
+    assert {"demo", "test"} <= targets
+    assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        assert link.startswith("https://") or (page.parent / link).exists(), link
+
+
+def test_every_setting_is_documented() -> None:
+    from lupi.data.digits import DigitsSettings
+    from lupi.methods.registry import methods
+    from lupi.tasks.image import ImageNetworkSettings
+    from lupi.train.settings import TrainSettings
+
+    page = (ROOT / "docs/settings.md").read_text()
+    for model in (DigitsSettings, ImageNetworkSettings, TrainSettings):
+        for key in model.model_fields:
+            assert f"`{key}`" in page, key
+    for method in methods().values():
+        page = (ROOT / f"docs/methods/{method.name}.md").read_text()
+        for key in method.Settings.model_fields:
+            assert f"`{key}`" in page, f"{method.name}: {key}"
