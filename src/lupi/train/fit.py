@@ -93,7 +93,7 @@ def fit(
             row: Row = {"attempt": state.attempt, "epoch": len(state.scores) + 1, "lr": schedule.lr}
             row["train"] = _train_epoch(fabric, module, optimizer, splits, settings, seed, row)
             row["val"] = _validate(method, task, splits, settings, fabric, row["epoch"])
-            row["sites"] = _noise_sites(method, task, splits, settings, fabric)
+            row["sites"] = _noise_sites(method, task, splits, fabric)
             row["seconds"] = round(time.perf_counter() - started, 4)
             state.diverged = not (row["train"] and row["val"])
             if not state.diverged:
@@ -115,6 +115,7 @@ def fit(
         if not state.diverged or state.attempt >= settings.n_restarts:
             break
         state = State(attempt=state.attempt + 1)
+        best.unlink(missing_ok=True)
 
     if state.best_epoch:
         method.net.load_state_dict(load_weights(best))
@@ -196,9 +197,9 @@ def _validate(
 
 
 def _noise_sites(
-    method: Method, task: Task, splits: Splits, settings: TrainSettings, fabric: Fabric
+    method: Method, task: Task, splits: Splits, fabric: Fabric
 ) -> dict[str, dict[str, float]]:
     if not method.uses_xstar:
         return {}
-    batch = next(iter(splits.train.batches(settings.batch_size)))
+    batch = next(iter(splits.train.batches(EVALUATION_BATCH)))
     return describe_noise(method, task, fabric.to_device(batch))
