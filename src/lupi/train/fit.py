@@ -131,9 +131,9 @@ def _is_past(row: Row, state: State) -> bool:
 def _optimizer(method: Method, settings: TrainSettings) -> Optimizer:
     s, parameters = settings, method.parameters()
     if s.optimizer == "sgd":
-        return SGD(parameters, s.lr, momentum=s.momentum, weight_decay=s.weight_decay, fused=True)
+        return SGD(parameters, s.lr, momentum=s.momentum, weight_decay=s.weight_decay)
     cls = Adam if s.optimizer == "adam" else AdamW
-    return cls(parameters, s.lr, weight_decay=s.weight_decay, fused=True)
+    return cls(parameters, s.lr, weight_decay=s.weight_decay)
 
 
 def _train_epoch(
