@@ -190,6 +190,24 @@ def test_het_dropout_compiles(name: str) -> None:
     assert loss_of(method, batch).item() == pytest.approx(expected.item(), rel=1e-4)
 
 
+@pytest.mark.parametrize("name", methods())
+def test_every_method_trains_a_resnet(name: str) -> None:
+    task = digits_task(name="resnet18")
+    method = build_method(name, {}, task.network(), task)
+    loss = loss_of(method, batch_of(task, n=4))
+    loss.backward()
+    assert loss.isfinite()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in method.parameters())
+    assert list(method.student().state_dict()) == list(task.network().state_dict())
+
+
+@pytest.mark.parametrize("name", [n for n, m in methods().items() if "vector" not in m.kinds])
+def test_methods_for_pictures_refuse_vectors(name: str) -> None:
+    task = VectorTask()
+    with pytest.raises(LupiError, match=f"method {name} can't use x\\* of kind vector"):
+        build_method(name, {}, task.network(), task)
+
+
 def test_a_method_refuses_x_star_of_a_kind_it_cannot_use() -> None:
     class RegionsOnly(find_method("het-dropout")):  # type: ignore[misc]
         kinds = ("region",)
