@@ -3,7 +3,7 @@
 Noh, Hong, Han: "Learning Deconvolution Network for Semantic Segmentation", ICCV 2015. Each stage
 enlarges the map, then convolves it (a deconvolution of stride 1 is a convolution) with batch norm
 and ReLU. Enlarging repeats pixels, where DeconvNet puts them back where max-pooling took them
-from: that needs the student's pooling layers, and not every student has any.
+from: that needs a pooling layer of the student for each size, and a ResNet has one at most.
 """
 
 from collections.abc import Sequence
