@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
+import torch
 from torch import Generator, Tensor, nn
 
+from lupi.errors import LupiError
 from lupi.records import Metric
 from lupi.settings import Settings
 
@@ -32,6 +34,16 @@ class Batch(NamedTuple):
     xstar: Tensor | None = None
     has_xstar: Tensor | None = None
     """(B,) bool, True where the row carries x*; never None where `xstar` is given."""
+
+    def privileged(self) -> tuple[Tensor, Tensor]:
+        """Return x*, and which rows (B,) have it; other rows of x* are zero.
+
+        A row of x* that is not finite counts as missing.
+        """
+        if self.xstar is None or self.has_xstar is None:
+            raise LupiError("the method trains on rows with x*; this split carries none")
+        has = self.has_xstar & torch.isfinite(self.xstar).flatten(1).all(1)
+        return self.xstar.where(has.view(-1, *[1] * (self.xstar.dim() - 1)), 0.0), has
 
 
 class Losses(NamedTuple):

@@ -28,7 +28,7 @@ class Variant:
 
 
 VARIANTS = [
-    *(Variant(name, {}) for name in methods()),
+    *(Variant(name, {}, method.kinds) for name, method in methods().items()),
     Variant("gaussian-dropout", {"sites": ["trunk.*"], "variance": 0.3}, ("region",)),
     Variant("het-dropout", {"fc_input": "box"}, ("region",)),
     Variant("het-dropout", REGION, ("region",)),
@@ -39,6 +39,13 @@ VARIANTS = [
     Variant("het-dropout", {"reading": "official", "beta": 0.1}),
     Variant("het-dropout", {"missing": "prior"}),
     Variant("het-dropout", {"missing": "none"}),
+    Variant("info-dropout", {"sites": ["*"], "reading": "official"}),
+    Variant("multitask-box", {"site": "trunk.site2", "weight": 1.0}, ("region",)),
+    Variant("multitask-box", {"site": "head.drop1"}, ("region",)),
+    Variant("multitask-mask", {"target": "rgb", "n_convs": 1}, ("region",)),
+    Variant("multitask-mask", {"site": "trunk.site1"}, ("region",)),
+    Variant("gocnn", {"site": "trunk.site2", "foreground_frac": 0.5}, ("region",)),
+    Variant("miml-fcn", {"weight": 0.1}),
 ]
 
 
@@ -169,7 +176,7 @@ def test_the_exported_student_has_the_same_outputs(method: Method, task: Task) -
 def test_logvars_are_of_the_rows_with_xstar(method: Method, task: Task) -> None:
     batch = batch_of(task, xstar_frac=0.5)
     logvars = method.logvars(batch)
-    assert bool(logvars) == method.uses_xstar
+    assert bool(logvars) == (method.name == "het-dropout")
     assert all(len(logvar) == 6 for logvar in logvars.values())
 
 
@@ -181,6 +188,24 @@ def test_het_dropout_compiles(name: str) -> None:
     expected = loss_of(method, batch)
     method.compile(backend="aot_eager")
     assert loss_of(method, batch).item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", methods())
+def test_every_method_trains_a_resnet(name: str) -> None:
+    task = digits_task(name="resnet18")
+    method = build_method(name, {}, task.network(), task)
+    loss = loss_of(method, batch_of(task, n=4))
+    loss.backward()
+    assert loss.isfinite()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in method.parameters())
+    assert list(method.student().state_dict()) == list(task.network().state_dict())
+
+
+@pytest.mark.parametrize("name", [n for n, m in methods().items() if "vector" not in m.kinds])
+def test_methods_for_pictures_refuse_vectors(name: str) -> None:
+    task = VectorTask()
+    with pytest.raises(LupiError, match=f"method {name} can't use x\\* of kind vector"):
+        build_method(name, {}, task.network(), task)
 
 
 def test_a_method_refuses_x_star_of_a_kind_it_cannot_use() -> None:

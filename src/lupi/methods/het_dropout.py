@@ -137,10 +137,7 @@ class HetDropout(Method):
 
     def _site_inputs(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
         """Return what h* sees at each site, and the rows (B,) that have it."""
-        if batch.xstar is None or batch.has_xstar is None:
-            raise LupiError("het-dropout trains on rows with x*; this split carries none")
-        has = batch.has_xstar & torch.isfinite(batch.xstar).flatten(1).all(1)
-        xstar = batch.xstar.where(has.view(-1, *[1] * (batch.xstar.dim() - 1)), 0.0)
+        xstar, has = batch.privileged()
         inputs = dict.fromkeys(self._shapes, xstar)
         if self.task.xstar_kind == "region" and self._without_map:
             by_box = self.settings.fc_input == "box"

@@ -90,22 +90,63 @@ def _replace(transform: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     return hook
 
 
-def site_shapes(net: nn.Module, sites: Mapping[str, nn.Module], x: Tensor) -> dict[str, torch.Size]:
-    """Return the shape of one example's activations at each site, by a pass in `eval()`."""
-    shapes: dict[str, torch.Size] = {}
+@contextlib.contextmanager
+def attached(
+    sites: Mapping[str, nn.Module], transforms: Mapping[str, Callable[[Tensor], Tensor]]
+) -> Iterator[None]:
+    """Attach functions to sites for the passes inside a `with` block: see `Attachment`."""
+    attachment = Attachment(sites, transforms)
+    try:
+        yield
+    finally:
+        attachment.detach()
+
+
+@contextlib.contextmanager
+def reading(sites: Mapping[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
+    """Read what comes to the sites in a pass inside a `with` block, and change nothing.
+
+    The dictionary fills in the order in which the pass comes by; at a dropout layer it holds
+    the activations before dropout.
+    """
+    seen: dict[str, Tensor] = {}
     handles = [
         module.register_forward_hook(
-            lambda m, inputs, output, name=name: shapes.__setitem__(name, inputs[0].shape[1:])
+            lambda m, inputs, output, name=name: seen.__setitem__(name, inputs[0])
         )
         for name, module in sites.items()
     ]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def site_shapes(net: nn.Module, sites: Mapping[str, nn.Module], x: Tensor) -> dict[str, torch.Size]:
+    """Return the shape of one example's activations at each site, by a pass in `eval()`."""
     was_training = net.training
     net.eval()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), reading(sites) as seen:
             net(x)
     finally:
         net.train(was_training)
-        for handle in handles:
-            handle.remove()
-    return shapes
+    return {name: h.shape[1:] for name, h in seen.items()}
+
+
+def map_sites(net: nn.Module, x: Tensor, last: str | None = None) -> dict[str, torch.Size]:
+    """Return the sites with a map (C, H, W), in the order of a pass, up to the one named `last`.
+
+    Without a name they end with the last convolutional map of the network.
+    """
+    shapes = site_shapes(net, find_sites(net, ["*"]), x)
+    maps = {name: shapes[name] for name in shapes if len(shapes[name]) == 3}
+    if not maps:
+        raise LupiError("the network has no site with a map; place a `Site` after a convolution")
+    if last is None:
+        return maps
+    if last not in maps:
+        raise LupiError(f"site: {last!r} is no site with a map; those with one: {', '.join(maps)}")
+    names = list(maps)
+    return {name: maps[name] for name in names[: names.index(last) + 1]}

@@ -7,6 +7,7 @@ a picture blacked out outside a box is x * mask, and normalisation follows maski
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from lupi.errors import LupiError
 from lupi.nn.sites import Site
 
 VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+Activation = Literal["relu", "sigmoid"]
 
 
 class Picture(nn.Module):
@@ -45,6 +47,7 @@ class VGG(nn.Module):
         std: of the pixels, per channel.
         dropout: Bernoulli rate after each fully connected layer.
         pool: height and width of the map that the head sees; by default all that is left.
+        fc_activation: of the fully connected layers; that of the convolutions is ReLU.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class VGG(nn.Module):
         std: Sequence[float] = (0.5,),
         dropout: float = 0.5,
         pool: int | None = None,
+        fc_activation: Activation = "relu",
     ) -> None:
         super().__init__()
         side = image_size // 2 ** len(blocks)
@@ -80,12 +84,12 @@ class VGG(nn.Module):
         n_in *= side * side
         for i, n_units in enumerate(n_hidden, start=1):
             head[f"fc{i}"] = nn.Linear(n_in, n_units)
-            head[f"relu{i}"] = nn.ReLU()
+            head[f"{fc_activation}{i}"] = nn.ReLU() if fc_activation == "relu" else nn.Sigmoid()
             head[f"drop{i}"] = nn.Dropout(dropout)
             n_in = n_units
         head["out"] = nn.Linear(n_in, n_outputs)
         self.head = nn.Sequential(head)
-        self.apply(_he_init)
+        self.apply(he_init)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # stub lacks it
 
     def forward(self, x: Tensor) -> Tensor:
@@ -102,7 +106,8 @@ def _block(n_in: int, channels: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers, nn.MaxPool2d(2))
 
 
-def _he_init(module: nn.Module) -> None:
+def he_init(module: nn.Module) -> None:
+    """Initialise a layer after He et al. 2015; to be given to `apply`."""
     if isinstance(module, (nn.Conv2d, nn.Linear)):
         nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
         if module.bias is not None:
@@ -117,6 +122,7 @@ def small_vgg(
     mean: Sequence[float] = (0.5,),
     std: Sequence[float] = (0.5,),
     dropout: float = 0.2,
+    fc_activation: Activation = "relu",
 ) -> VGG:
     """Build a VGG for small pictures and few labels.
 
@@ -124,7 +130,8 @@ def small_vgg(
     fully connected layers.
     """
     blocks = [(width,), (2 * width,), (4 * width,)]
-    return VGG(blocks, (n_hidden, n_hidden), n_outputs, image_size, mean, std, dropout, pool=1)
+    hidden = (n_hidden, n_hidden)
+    return VGG(blocks, hidden, n_outputs, image_size, mean, std, dropout, 1, fc_activation)
 
 
 def vgg16_bn(
@@ -133,6 +140,8 @@ def vgg16_bn(
     mean: Sequence[float] = (0.485, 0.456, 0.406),
     std: Sequence[float] = (0.229, 0.224, 0.225),
     dropout: float = 0.5,
+    fc_activation: Activation = "relu",
 ) -> VGG:
     """Build VGG-16 with batch norm: at 224 px, 1000 classes, the published 138,365,992 weights."""
-    return VGG(VGG16, (4096, 4096), n_outputs, image_size, mean, std, dropout)
+    hidden = (4096, 4096)
+    return VGG(VGG16, hidden, n_outputs, image_size, mean, std, dropout, None, fc_activation)

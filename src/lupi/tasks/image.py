@@ -11,7 +11,8 @@ from lupi.core import Control, Split, Splits, XstarKind
 from lupi.data.controls import control_boxes
 from lupi.data.pictures import Pictures, PictureSplit
 from lupi.data.subsets import nested_rows, rows_with_xstar
-from lupi.nn.vgg import small_vgg, vgg16_bn
+from lupi.nn.resnet import resnet18, resnet50
+from lupi.nn.vgg import Activation, small_vgg, vgg16_bn
 from lupi.records import Metric
 from lupi.settings import Settings
 
@@ -19,14 +20,16 @@ from lupi.settings import Settings
 class ImageNetworkSettings(Settings):
     """The student for pictures."""
 
-    name: Literal["small-vgg", "vgg16-bn"] = "small-vgg"
-    """Its sites: `trunk.site1` … after each convolutional block, `head.drop1`, `head.drop2`."""
+    name: Literal["small-vgg", "vgg16-bn", "resnet18", "resnet50"] = "small-vgg"
+    """Its sites: `trunk.site1` … after each block or stage, `head.drop1`, a VGG's `head.drop2`."""
     width: int = Field(16, ge=1, le=512)
     """Channels of the first block of small-vgg; each further block doubles it."""
     n_hidden: int = Field(128, ge=1)
     """Units of the fully connected layers of small-vgg."""
     dropout: float = Field(0.2, ge=0, lt=1)
-    """Bernoulli rate after the fully connected layers."""
+    """Bernoulli rate after the fully connected layers; before the only one of a ResNet."""
+    fc_activation: Activation = "relu"
+    """Of the fully connected layers of VGGs; `sigmoid` is info-dropout's in the CVPR 2018 paper."""
 
 
 class ImageTask:
@@ -72,18 +75,22 @@ class ImageTask:
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
-        settings = self.network_settings
+        s = self.network_settings
         size = self._pictures[0].x.shape[-1]
-        if settings.name == "vgg16-bn":
-            return vgg16_bn(self.n_classes, size, self.mean, self.std, settings.dropout)
+        if s.name in ("resnet18", "resnet50"):
+            build = resnet18 if s.name == "resnet18" else resnet50
+            return build(self.n_classes, size, self.mean, self.std, s.dropout)
+        if s.name == "vgg16-bn":
+            return vgg16_bn(self.n_classes, size, self.mean, self.std, s.dropout, s.fc_activation)
         return small_vgg(
             self.n_classes,
             size,
-            settings.width,
-            settings.n_hidden,
+            s.width,
+            s.n_hidden,
             self.mean,
             self.std,
-            settings.dropout,
+            s.dropout,
+            s.fc_activation,
         )
 
     def example(self) -> Tensor:

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.nn.sites import Attachment, Site, find_sites, site_shapes
+from lupi.nn.sites import Attachment, Site, attached, find_sites, map_sites, reading, site_shapes
 
 
 def make_net() -> nn.Sequential:
@@ -66,3 +66,47 @@ def test_shapes_leave_statistics_and_mode_alone() -> None:
     assert net.training
     after: dict[str, Tensor] = net.state_dict()
     assert all(torch.equal(before[key], after[key]) for key in before)
+
+
+def test_reading_changes_nothing_and_leaves_nothing_behind() -> None:
+    net = make_net().eval()
+    x = torch.randn(2, 1, 5, 5)
+    with reading(find_sites(net, ["*"])) as seen:
+        output = net(x)
+    assert torch.equal(output, net(x))
+    assert torch.equal(seen["1"], net[0](x))
+    assert list(seen) == ["1", "4"]
+    seen.clear()
+    net(x)
+    assert not seen
+
+
+def test_reading_sees_activations_before_dropout() -> None:
+    net = nn.Sequential(nn.Dropout(0.9)).train()
+    with reading(find_sites(net)) as seen:
+        net(torch.ones(4, 10))
+    assert (seen["0"] == 1).all()
+
+
+def test_attached_inside_the_block_only() -> None:
+    net = nn.Sequential(nn.Dropout(0.5)).train()
+    with attached(find_sites(net), {"0": lambda h: h + 1}):
+        assert net(torch.zeros(1)).item() == 1
+    assert net(torch.zeros(1)).item() == 0
+    assert net[0].p == 0.5
+    with pytest.raises(ZeroDivisionError), attached(find_sites(net), {"0": lambda h: h}):
+        _ = 1 / 0
+    assert net[0].p == 0.5
+
+
+def test_map_sites_end_with_the_one_that_is_named() -> None:
+    net = nn.Sequential(
+        nn.Conv2d(1, 4, 3), Site(), nn.Conv2d(4, 2, 3), Site(), nn.Flatten(), Site()
+    )
+    x = torch.randn(2, 1, 6, 6)
+    assert map_sites(net, x) == {"1": torch.Size([4, 4, 4]), "3": torch.Size([2, 2, 2])}
+    assert list(map_sites(net, x, "1")) == ["1"]
+    with pytest.raises(LupiError, match="'5' is no site with a map; those with one: 1, 3"):
+        map_sites(net, x, "5")
+    with pytest.raises(LupiError, match="no site with a map; place a `Site`"):
+        map_sites(nn.Sequential(Site()), torch.zeros(2, 3))

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch import Tensor, nn
 
 from lupi.errors import LupiError
 from lupi.nn.sites import find_sites, site_shapes
@@ -10,6 +11,45 @@ def test_vgg16_has_the_published_number_of_weights() -> None:
     with torch.device("meta"):
         net = vgg16_bn(n_outputs=1000, image_size=224)
     assert sum(p.numel() for p in net.parameters()) == 138_365_992
+
+
+def test_vgg16_layer_by_layer() -> None:
+    with torch.device("meta"):
+        net = vgg16_bn(n_outputs=1000, image_size=224)
+    shapes: list[tuple[int, ...]] = []
+
+    def record(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        shapes.append(tuple(output.shape[1:]))
+
+    for module in net.modules():
+        if isinstance(module, (nn.Conv2d, nn.MaxPool2d, nn.Linear)):
+            module.register_forward_hook(record)
+    net(torch.empty(2, 3, 224, 224, device="meta"))
+    assert shapes == [
+        *[(64, 224, 224)] * 2,
+        (64, 112, 112),
+        *[(128, 112, 112)] * 2,
+        (128, 56, 56),
+        *[(256, 56, 56)] * 3,
+        (256, 28, 28),
+        *[(512, 28, 28)] * 3,
+        (512, 14, 14),
+        *[(512, 14, 14)] * 3,
+        (512, 7, 7),
+        (4096,),
+        (4096,),
+        (1000,),
+    ]
+
+
+def test_sigmoid_layers_in_the_head_only() -> None:
+    net = small_vgg(n_outputs=10, image_size=32, fc_activation="sigmoid")
+    assert [type(m) for m in net.head.modules() if isinstance(m, (nn.ReLU, nn.Sigmoid))] == [
+        nn.Sigmoid
+    ] * 2
+    assert not any(isinstance(m, nn.Sigmoid) for m in net.trunk.modules())
+    relu = small_vgg(n_outputs=10, image_size=32)
+    assert list(net.state_dict()) == list(relu.state_dict())
 
 
 def test_vgg16_takes_small_pictures() -> None:

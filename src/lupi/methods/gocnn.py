@@ -1,0 +1,97 @@
+"""Group orthogonal networks: some channels see the object only, the others the surroundings.
+
+    h = [f, b],   z = [f * F, b * B]
+    loss = L(head(z)) + L(mean of f * F) + L(mean of b * B)
+           + suppression * (||f * (1 - F)||^2 + ||b * (1 - B)||^2)
+
+h is the last convolutional map, f its foreground and b its background channels; F and B are 1
+where the object and where the surroundings are. At test time nothing is masked: z = h.
+
+Chen, Jin, Feng, Yan: "Training Group Orthogonal Neural Networks with Privileged Information",
+IJCAI 2017; suppression as in Lambert, Sener, Savarese, CVPR 2018. The student's own head sees z,
+where GoCNN has a mean and a single layer.
+"""
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.errors import LupiError
+from lupi.nn.batchnorm import untracked
+from lupi.nn.sites import attached, find_sites, map_sites
+from lupi.settings import Settings
+
+
+class GoCNNSettings(Settings):
+    """How channels are divided, and how strongly they are kept to their region."""
+
+    suppression: float = Field(1 / 320, ge=0)
+    """Weight of the squared responses in the wrong region; GoCNN itself has 1/32."""
+    foreground_frac: float = Field(0.75, gt=0, lt=1)
+    """The part of the channels that sees the object."""
+    site: str | None = None
+    """The map that is divided, such as `trunk.site2`; by default the last one."""
+
+
+class GoCNN(Method):
+    """Train with channels that respond to the object only, and others to the rest only."""
+
+    name = "gocnn"
+    summary = "channels divided between object and surroundings, told apart by x*"
+    uses_xstar = True
+    kinds = ("region",)
+    Settings = GoCNNSettings
+
+    def __init__(self, net: nn.Module, task: Task, settings: GoCNNSettings) -> None:
+        super().__init__(net, task, settings)
+        *_, (self._name, shape) = map_sites(net, task.example(), settings.site).items()
+        self._sites = find_sites(net, [self._name])
+        n_channels, self._size = shape[0], (shape[1], shape[2])
+        if n_channels < 2:
+            raise LupiError(
+                f"site: {self._name} has one channel; it can't be divided in two groups"
+            )
+        n_foreground = round(settings.foreground_frac * n_channels)
+        self._n_foreground = min(max(n_foreground, 1), n_channels - 1)
+        with torch.no_grad(), untracked(net):
+            n_outputs = net(task.example()).shape[1]
+        self.foreground = nn.Linear(self._n_foreground, n_outputs)
+        self.background = nn.Linear(n_channels - self._n_foreground, n_outputs)
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the loss of the student, of both groups, and the suppression."""
+        regions = self._regions(*batch.privileged())
+        groups: list[Tensor] = []
+
+        def divide(h: Tensor) -> Tensor:
+            groups.extend(h.split([self._n_foreground, h.shape[1] - self._n_foreground], dim=1))
+            return torch.cat([g * region for g, region in zip(groups, regions, strict=True)], dim=1)
+
+        with attached(self._sites, {self._name: divide}):
+            task = self._loss(self.net(batch.x), batch)
+        by_group, wrong = torch.zeros_like(task), torch.zeros_like(task)
+        heads = (self.foreground, self.background)
+        for group, region, head in zip(groups, regions, heads, strict=True):
+            by_group = by_group + self._loss(head((group * region).mean((2, 3))), batch)
+            wrong = wrong + (group * (1 - region)).square().flatten(1).sum(1).mean()
+        suppression = self.settings.suppression * wrong
+        parts = {"task": task, "groups": by_group, "suppression": suppression}
+        return Losses(
+            task + by_group + suppression, {name: part.detach() for name, part in parts.items()}
+        )
+
+    def _loss(self, output: Tensor, batch: Batch) -> Tensor:
+        return self.task.example_loss(output, batch.y).mean()
+
+    def _regions(self, mask: Tensor, has: Tensor) -> tuple[Tensor, Tensor]:
+        """Return where object and surroundings are, (B, 1, h, w) each.
+
+        A place of the map that holds some of both belongs to both; so does every place of a
+        row without x*, which switches its suppression off.
+        """
+        missing = (~has).to(mask.dtype)[:, None, None, None]
+        foreground = F.adaptive_max_pool2d(mask, self._size)
+        background = F.adaptive_max_pool2d(1 - mask, self._size)
+        return torch.maximum(foreground, missing), torch.maximum(background, missing)

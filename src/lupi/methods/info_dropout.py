@@ -1,0 +1,87 @@
+"""Information dropout: the network itself sets the noise at its layers, from x. No x*.
+
+    z = h * exp(alpha(h) * eps),   eps ~ N(0, 1),   0 < alpha <= alpha_max
+    loss = cross-entropy + beta / n_train * sum over units of log(alpha_max / alpha)
+
+The second term is the divergence of z from a log-uniform prior, up to a constant.
+
+Achille, Soatto: "Information Dropout: Learning Optimal Representations Through Noisy
+Computation", PAMI 2018. What is ours: alpha is a function of the layer's output h, where the
+paper takes the layer's input, so that it can be attached to any site.
+"""
+
+from functools import partial
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.errors import LupiError
+from lupi.nn.sites import attached, find_sites, site_shapes
+from lupi.settings import Settings
+
+ALPHA_MIN = 0.001
+"""Keeps the divergence finite; the authors' value."""
+
+
+class InfoDropoutSettings(Settings):
+    """Where the noise enters, how strong it may be, and what little noise costs."""
+
+    sites: tuple[str, ...] | None = None
+    """Names or patterns, such as `trunk.site2` or `head.*`; by default every dropout layer."""
+    beta: float = Field(3.0, ge=0)
+    """Weight of the divergence."""
+    alpha_max: float = Field(0.3, gt=0, le=5)
+    """The largest standard deviation of log z."""
+    n_train: int = Field(75_000, ge=1)
+    """Training rows, which the divergence is divided by. A method does not know how many there
+    are: say it here. The default is that of the CVPR 2018 paper's table."""
+    reading: Literal["paper", "official"] = "paper"
+    """`official` is the code of the CVPR 2018 paper: divided by the batch size, not `n_train`."""
+
+
+class InfoDropout(Method):
+    """Train under noise whose strength is learned from x."""
+
+    name = "info-dropout"
+    summary = "noise of a learned strength that depends on x, no x*"
+    uses_xstar = False
+    Settings = InfoDropoutSettings
+
+    def __init__(self, net: nn.Module, task: Task, settings: InfoDropoutSettings) -> None:
+        super().__init__(net, task, settings)
+        self._sites = find_sites(net, settings.sites)
+        if not self._sites:
+            raise LupiError("the network has no dropout layer; name the `sites` for the noise")
+        shapes = site_shapes(net, self._sites, task.example())
+        self._indices = {name: i for i, name in enumerate(self._sites)}
+        self.alphas = nn.ModuleList(_alpha_network(shapes[name]) for name in self._sites)
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss under noise, plus the weighted divergence."""
+        divergences: list[Tensor] = []
+        noises = {name: partial(self._noise, name, divergences) for name in self._sites}
+        with attached(self._sites, noises):
+            output = self.net(batch.x)
+        task = self.task.example_loss(output, batch.y).mean()
+        s = self.settings
+        n = len(batch.y) if s.reading == "official" else s.n_train
+        divergence = s.beta / n * torch.stack(divergences).sum()
+        return Losses(task + divergence, {"task": task.detach(), "divergence": divergence.detach()})
+
+    def _noise(self, name: str, divergences: list[Tensor], h: Tensor) -> Tensor:
+        """Return h under noise; add the site's divergence, a sum over units, to the list."""
+        largest = self.settings.alpha_max
+        alpha = ALPHA_MIN + largest * torch.sigmoid(self.alphas[self._indices[name]](h))
+        # 0 where the noise is as strong as it may be
+        units = -torch.log(alpha / (ALPHA_MIN + largest))
+        divergences.append(units.flatten(1).sum(1).mean())
+        return h * torch.exp(alpha * torch.randn_like(h))
+
+
+def _alpha_network(shape: torch.Size) -> nn.Module:
+    if len(shape) == 3:
+        return nn.Conv2d(shape[0], shape[0], 3, padding=1)
+    return nn.Linear(shape[-1], shape[-1])

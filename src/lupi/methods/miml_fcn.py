@@ -1,0 +1,91 @@
+"""MIML-FCN+: a second network says from x* how much an example may lose (its slack).
+
+    loss = mean of l + weight * mean of (l - slack(x*))^2,   l: the cross-entropy of an example
+
+An example that loses more than x* makes it expect weighs more, one that loses less weighs less:
+the gradient of its l is multiplied by 1 + 2 * weight * (l - slack).
+
+Yang, Zhou, Cai, Ong: "MIML-FCN+: Multi-instance Multi-label Learning via Fully Convolutional
+Networks with Privileged Information", CVPR 2017; one label and shared convolutions as in Lambert,
+Sener, Savarese, CVPR 2018. What is ours: the slack network fits the losses at full weight (a
+network whose gradient is multiplied by 1e-8 would not learn), and does not move the convolutions.
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.data.regions import blackout
+from lupi.errors import LupiError
+from lupi.nn.batchnorm import untracked
+from lupi.nn.heads import head_like
+from lupi.settings import Settings
+
+
+class MimlFcnSettings(Settings):
+    """How much the slack counts, and whether x* sets it."""
+
+    weight: float = Field(1e-8, ge=0)
+    """Of the squared distance between loss and slack, as far as the student is concerned."""
+    reading: Literal["paper", "official"] = "paper"
+    """`official` is the authors' code of the CVPR 2018 paper: the slack is the sum of the
+    student's own largest outputs over the batch, and x* never enters."""
+
+
+class MimlFcn(Method):
+    """Train with losses pulled towards what x* lets expect."""
+
+    name = "miml-fcn"
+    summary = "a second network predicts each example's loss from x*"
+    uses_xstar = True
+    Settings = MimlFcnSettings
+
+    def __init__(self, net: nn.Module, task: Task, settings: MimlFcnSettings) -> None:
+        super().__init__(net, task, settings)
+        if settings.reading == "paper":
+            n_in = task.xstar_dim if task.xstar_kind == "vector" else self._count_features()
+            self.slack = head_like(net, task.example(), n_in, 1)
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss, its distance from the slack, and the fit of the slack."""
+        output = self.net(batch.x)
+        each = self.task.example_loss(output, batch.y)  # (B,)
+        task, weight = each.mean(), self.settings.weight
+        if self.settings.reading == "official":
+            distance = weight * (task - output.amax(1).sum()).square()
+            return Losses(task + distance, {"task": task.detach(), "slack": distance.detach()})
+        xstar, has = batch.privileged()
+        each, slack = each[has], self._slack(batch.x[has], xstar[has])
+        distance = weight * _mean((each - slack.detach()).square())
+        fit = _mean((each.detach() - slack).square())
+        parts = {"task": task.detach(), "slack": distance.detach(), "fit": fit.detach()}
+        return Losses(task + distance + fit, parts)
+
+    def _slack(self, x: Tensor, xstar: Tensor) -> Tensor:
+        """Return what x* lets expect of the loss of each row, never negative."""
+        if not len(x):
+            return x.new_zeros(0)
+        if self.task.xstar_kind == "region":
+            trunk = self.net.get_submodule("trunk")
+            with torch.no_grad(), untracked(trunk):
+                xstar = trunk(blackout(x, xstar))  # (B, features)
+        return F.softplus(self.slack(xstar)).squeeze(1)
+
+    def _count_features(self) -> int:
+        if not isinstance(getattr(self.net, "trunk", None), nn.Module):
+            raise LupiError(
+                "miml-fcn passes blacked-out pictures through the network's `trunk`, and this one "
+                "has none; call its convolutions `trunk`"
+            )
+        with torch.no_grad(), untracked(self.net):
+            features: Tensor = self.net.get_submodule("trunk")(self.task.example())
+        return features.shape[1]
+
+
+def _mean(values: Tensor) -> Tensor:
+    """Return the mean, 0 of nothing."""
+    return values.sum() / max(len(values), 1)

@@ -1,0 +1,62 @@
+"""Multi-task learning: a second head predicts x* itself, and is thrown away after training.
+
+    loss = cross-entropy + weight * smooth-L1(head(z), x*),   z: the last convolutional map
+
+The baseline "Multi-Task w/ B.Box" of Lambert, Sener, Savarese, CVPR 2018; the idea is Caruana's:
+"Multitask Learning", Machine Learning 1997. What is ours: x* may also be a vector, which the
+head then regresses, and the head reads the last site where a network has no map.
+"""
+
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.data.regions import mask_box
+from lupi.nn.heads import head_like
+from lupi.nn.sites import find_sites, reading, site_shapes
+from lupi.settings import Settings
+
+
+class MultitaskBoxSettings(Settings):
+    """How much the second task counts, and what its head sees."""
+
+    weight: float = Field(0.1, ge=0)
+    """Of the second task's loss."""
+    site: str | None = None
+    """What the head reads, such as `trunk.site3`; by default the last convolutional map."""
+
+
+class MultitaskBox(Method):
+    """Train to predict the class, and the box (or the vector) that x* is."""
+
+    name = "multitask-box"
+    summary = "a second head regresses the box, or the vector, that x* is"
+    uses_xstar = True
+    Settings = MultitaskBoxSettings
+
+    def __init__(self, net: nn.Module, task: Task, settings: MultitaskBoxSettings) -> None:
+        super().__init__(net, task, settings)
+        patterns = ["*"] if settings.site is None else [settings.site]
+        shapes = site_shapes(net, find_sites(net, patterns), task.example())
+        maps = [name for name, shape in shapes.items() if len(shape) == 3]
+        name = (maps or list(shapes))[-1]
+        n_out = 4 if task.xstar_kind == "region" else task.xstar_dim
+        self._site = find_sites(net, [name])
+        self.head = head_like(net, task.example(), shapes[name].numel(), n_out)
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss plus the weighted loss of predicting x*."""
+        xstar, has = batch.privileged()
+        with reading(self._site) as seen:
+            task = self.task.example_loss(self.net(batch.x), batch.y).mean()
+        (features,) = seen.values()
+        target = mask_box(xstar) if self.task.xstar_kind == "region" else xstar
+        box = self.settings.weight * self._regression(features[has], target[has])
+        return Losses(task + box, {"task": task.detach(), "box": box.detach()})
+
+    def _regression(self, features: Tensor, target: Tensor) -> Tensor:
+        """Return the mean over the rows with x*, 0 where there are none."""
+        if not len(target):
+            return target.sum()
+        return F.smooth_l1_loss(self.head(features), target)

@@ -1,0 +1,73 @@
+"""Multi-task learning: a decoder predicts the region pixel by pixel, and is thrown away.
+
+    loss = cross-entropy + weight * binary-cross-entropy(decoder(z), mask)
+
+z is the last convolutional map. The baseline "Multi-Task w/ Mask" of Lambert, Sener, Savarese,
+CVPR 2018, with the decoder of Noh, Hong, Han: "Learning Deconvolution Network for Semantic
+Segmentation", ICCV 2015. How the decoder differs from DeconvNet's: see `lupi.nn.decoder`.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.data.regions import blackout
+from lupi.nn.decoder import Decoder
+from lupi.nn.sites import find_sites, map_sites, reading
+from lupi.settings import Settings
+
+
+class MultitaskMaskSettings(Settings):
+    """What the decoder predicts, how much it counts, and how deep it is."""
+
+    weight: float = Field(0.1, ge=0)
+    """Of the decoder's loss."""
+    target: Literal["mask", "rgb"] = "mask"
+    """The black and white `mask` (cross-entropy), or the `rgb` of the blacked-out picture
+    (smooth L1)."""
+    site: str | None = None
+    """The map that the decoder reads, such as `trunk.site3`; by default the last one."""
+    n_convs: int = Field(2, ge=1, le=4)
+    """Convolutions in each stage of the decoder."""
+
+
+class MultitaskMask(Method):
+    """Train to predict the class, and which pixels belong to the object."""
+
+    name = "multitask-mask"
+    summary = "a decoder predicts the region of x* pixel by pixel"
+    uses_xstar = True
+    kinds = ("region",)
+    Settings = MultitaskMaskSettings
+
+    def __init__(self, net: nn.Module, task: Task, settings: MultitaskMaskSettings) -> None:
+        super().__init__(net, task, settings)
+        example = task.example()
+        maps = map_sites(net, example, settings.site)
+        *_, (name, deepest) = maps.items()
+        shapes = [example.shape[1:], *maps.values()]  # from the picture down to the deepest map
+        sizes = dict.fromkeys((shape[1], shape[2]) for shape in reversed(shapes))
+        sizes.pop((deepest[1], deepest[2]))
+        n_out = 1 if settings.target == "mask" else example.shape[1]
+        self._site = find_sites(net, [name])
+        self.decoder = Decoder(deepest[0], list(sizes), n_out, settings.n_convs)
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss plus the weighted loss of the decoder."""
+        mask, has = batch.privileged()
+        with reading(self._site) as seen:
+            task = self.task.example_loss(self.net(batch.x), batch.y).mean()
+        (features,) = seen.values()
+        pixels = self.settings.weight * self._pixels(features[has], batch.x[has], mask[has])
+        return Losses(task + pixels, {"task": task.detach(), "mask": pixels.detach()})
+
+    def _pixels(self, features: Tensor, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the mean over the pixels of the rows with x*, 0 where there are none."""
+        if not len(mask):
+            return mask.sum()
+        if self.settings.target == "mask":
+            return F.binary_cross_entropy_with_logits(self.decoder(features), mask)
+        return F.smooth_l1_loss(self.decoder(features), blackout(x, mask))

@@ -1,0 +1,45 @@
+"""A decoder from a map of features back to the size of the picture.
+
+Noh, Hong, Han: "Learning Deconvolution Network for Semantic Segmentation", ICCV 2015. Each stage
+enlarges the map, then convolves it (a deconvolution of stride 1 is a convolution) with batch norm
+and ReLU. Enlarging repeats pixels, where DeconvNet puts them back where max-pooling took them
+from: that needs a pooling layer of the student for each size, and a ResNet has one at most.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+MIN_CHANNELS = 16
+
+
+class Decoder(nn.Module):
+    """Map features (B, n_in, h, w) to (B, n_out, H, W).
+
+    Args:
+        n_in: channels of the features; each stage halves them, down to 16.
+        sizes: height and width after each stage, the picture's last.
+        n_out: channels of the output.
+        n_convs: convolutions in a stage.
+    """
+
+    def __init__(
+        self, n_in: int, sizes: Sequence[tuple[int, int]], n_out: int, n_convs: int
+    ) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for size in sizes:
+            layers.append(nn.Upsample(size))
+            n_hidden = max(n_in // 2, MIN_CHANNELS)
+            for _ in range(n_convs):
+                conv = nn.Conv2d(n_in, n_hidden, 3, padding=1, bias=False)
+                layers += [conv, nn.BatchNorm2d(n_hidden), nn.ReLU()]
+                n_in = n_hidden
+        self.layers = nn.Sequential(*layers, nn.Conv2d(n_in, n_out, 1))
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # stub lacks it
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Enlarge and convolve, stage by stage."""
+        out: Tensor = self.layers(features)
+        return out
