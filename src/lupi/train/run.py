@@ -11,7 +11,8 @@ from filelock import FileLock
 from pydantic import Field
 
 from lupi import __version__
-from lupi.core import Batch, Control, Method, Splits, derive_seed
+from lupi.core import Batch, Control, Method, Splits, Task, derive_seed
+from lupi.data.xstar import reveal
 from lupi.methods.registry import build_method, find_method
 from lupi.records import FORMAT, read_json, read_rows, write_json, write_whole
 from lupi.settings import Settings, fingerprint
@@ -71,7 +72,7 @@ def run(
 def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -> dict[str, Any]:
     torch.set_num_threads(settings.train.n_threads)
     task = build_task(settings.task, settings.network)
-    splits = task.splits(settings.size, settings.seed, settings.control, settings.xstar_frac)
+    splits = splits_for(find_method(settings.method), task, settings)
 
     def build(attempt: int) -> Method:
         # The student's weights come first and alone: every arm starts from the same ones.
@@ -88,8 +89,9 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
             name: task.metrics(*outputs(fitted.method, split))
             for name, split in (("val", splits.val), ("test", splits.test))
         }
-    if fitted.method.uses_xstar and settings.control == "real":
-        _write_pictures(folder / "samples.npz", fitted.method, splits)
+    method = fitted.method
+    if method.uses_xstar and not method.sees_xstar_at_test and settings.control == "real":
+        _write_pictures(folder / "samples.npz", method, splits)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
         "format": FORMAT,
@@ -102,6 +104,14 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
         "epochs": fitted.epochs,
         "restarts": fitted.restarts,
     }
+
+
+def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
+    """Return the rows of a run: x* is revealed outside of training to an oracle and nobody else."""
+    options = (settings.size, settings.seed, settings.control, settings.xstar_frac)
+    if method.sees_xstar_at_test:
+        return reveal(task.splits(*options, reveal=True))
+    return task.splits(*options)
 
 
 def _environment(settings: RunSettings) -> dict[str, str]:

@@ -1,0 +1,54 @@
+"""x* of a batch as a method's networks see it, and x* shown to an oracle as a part of x."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Generator, Tensor
+
+from lupi.core import Batch, Split, Splits
+from lupi.errors import LupiError
+
+
+def xstar_of(batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return x* with zeros where it is missing, and the rows (B,) that have it.
+
+    A row whose x* is not finite counts as missing.
+    """
+    if batch.xstar is None or batch.has_xstar is None:
+        raise LupiError("this method trains on rows with x*; this split carries none")
+    has = batch.has_xstar & torch.isfinite(batch.xstar).flatten(1).all(1)
+    return batch.xstar.where(has.view(-1, *[1] * (batch.xstar.dim() - 1)), 0.0), has
+
+
+def append_xstar(batch: Batch) -> Batch:
+    """Append x* and whether the row has it to the channels of x: what an oracle sees."""
+    x, (xstar, has) = batch.x, xstar_of(batch)
+    if x.dim() not in (2, 4):
+        raise LupiError(
+            f"x* can be shown beside vectors (B, F) and pictures (B, C, H, W); x is {x.dim()}-D"
+        )
+    each_place = x.shape[2:]
+    extra = [
+        values.reshape(len(x), -1, *(values.shape[2:] or [1] * len(each_place)))
+        for values in (xstar, has.to(x.dtype)[:, None])
+    ]
+    shown = [x, *(values.expand(-1, -1, *each_place).to(x.dtype) for values in extra)]
+    return batch._replace(x=torch.cat(shown, dim=1))
+
+
+class _Revealed:
+    """A split whose x contains x*."""
+
+    def __init__(self, split: Split) -> None:
+        self._split = split
+
+    def __len__(self) -> int:
+        return len(self._split)
+
+    def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
+        return map(append_xstar, self._split.batches(batch_size, shuffle))
+
+
+def reveal(splits: Splits) -> Splits:
+    """Append x* to x in every split; for an oracle only."""
+    return Splits(_Revealed(splits.train), _Revealed(splits.val), _Revealed(splits.test))
