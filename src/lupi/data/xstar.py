@@ -27,12 +27,12 @@ def append_xstar(batch: Batch) -> Batch:
         raise LupiError(
             f"x* can be shown beside vectors (B, F) and pictures (B, C, H, W); x is {x.dim()}-D"
         )
-    each_place = x.shape[2:]
-    extra = [
-        values.reshape(len(x), -1, *(values.shape[2:] or [1] * len(each_place)))
-        for values in (xstar, has.to(x.dtype)[:, None])
-    ]
-    shown = [x, *(values.expand(-1, -1, *each_place).to(x.dtype) for values in extra)]
+    places = x.shape[2:]  # (H, W), or nothing
+    shown = [x]
+    for values in (xstar, has[:, None]):
+        if values.dim() < x.dim():  # (B, D) -> (B, D, H, W)
+            values = values.view(*values.shape, *[1] * len(places)).expand(-1, -1, *places)
+        shown.append(values.to(x.dtype))
     return batch._replace(x=torch.cat(shown, dim=1))
 
 

@@ -89,7 +89,7 @@ class Hallucination(Method):
                 output = self._output_of_xstar(batch.x[has], xstar[has])
             of_xstar = self._losses(batch.y[has], output, (own[has] + output) / 2)
             pull = self.settings.gamma * self._distance(imagined[0][has], real[0])
-        parts = {"task": of_x, "x*": of_xstar, "hallucination": pull}
+        parts = {"task": of_x, "xstar": of_xstar, "hallucination": pull}
         total = of_x + of_xstar + pull
         return Losses(total, {name: part.detach() for name, part in parts.items()})
 

@@ -85,7 +85,7 @@ class Tram(Method):
         with_xstar = self.joint(seen[0], xstar, has)
         own = self.task.example_loss(output, batch.y).mean()
         joint = self.task.example_loss(with_xstar, batch.y).mean()
-        return Losses(own + joint, {"task": own.detach(), "with x*": joint.detach()})
+        return Losses(own + joint, {"task": own.detach(), "xstar": joint.detach()})
 
     @property
     def _own_head(self) -> nn.Module:
