@@ -89,9 +89,8 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
             name: task.metrics(*outputs(fitted.method, split))
             for name, split in (("val", splits.val), ("test", splits.test))
         }
-    method = fitted.method
-    if method.uses_xstar and not method.sees_xstar_at_test and settings.control == "real":
-        _write_pictures(folder / "samples.npz", method, splits)
+    if fitted.method.uses_xstar and settings.control == "real":
+        _write_pictures(folder / "samples.npz", fitted.method, splits)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
         "format": FORMAT,
@@ -126,7 +125,10 @@ def _environment(settings: RunSettings) -> dict[str, str]:
 
 
 def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
-    """Keep a few training pictures with their region and the variance at each site with a map."""
+    """Keep a few training pictures with their region and the variance at each site with a map.
+
+    A method without noise has nothing to show.
+    """
     batch = next(iter(splits.train.batches(4 * N_PICTURES)))
     if batch.x.dim() != 4 or batch.xstar is None or batch.has_xstar is None:
         return
@@ -135,6 +137,9 @@ def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
     if not len(batch.y):
         return
     method.eval()
+    logvars = method.logvars(batch)
+    if not logvars:
+        return
     with torch.no_grad():
         prediction = method.predict(batch.x).argmax(1)
     pixels = (batch.x * 255).round().byte().permute(0, 2, 3, 1)  # (k, H, W, C)
@@ -144,7 +149,7 @@ def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
         "label": batch.y,
         "prediction": prediction,
     }
-    for site, logvar in method.logvars(batch).items():
+    for site, logvar in logvars.items():
         if logvar.dim() == 4:
             arrays[f"variance/{site}"] = logvar.exp().mean(1).float()
 

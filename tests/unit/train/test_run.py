@@ -176,13 +176,13 @@ def test_a_curriculum_begins_with_the_plain_student(tmp_path: Path) -> None:
     assert [row["lr"] for row in rows[6:]] == [1e-3] * 4
 
 
-def test_an_oracle_is_scored_with_xstar_and_leaves_no_pictures(tmp_path: Path) -> None:
+def test_an_oracle_is_scored_with_xstar(tmp_path: Path) -> None:
     """More epochs than elsewhere, so that it learns what the box gives away."""
     train = {"epochs": 15, "batch_size": 16, "lr": 0.01}
     seen = run(settings_of("oracle", train=train, size=150), tmp_path / "a")
     blind = run(settings_of("no-xstar", train=train, size=150), tmp_path / "b")
     assert seen["metrics"]["test"]["accuracy"] > blind["metrics"]["test"]["accuracy"] + 0.05
-    assert not (tmp_path / "a/samples.npz").exists()
+    assert not (tmp_path / "a/samples.npz").exists()  # it has no noise to show
 
 
 def test_the_identity_is_the_settings(tmp_path: Path) -> None:
