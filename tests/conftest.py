@@ -46,20 +46,30 @@ class VectorTask:
     xstar_dim = 2
 
     def splits(
-        self, size: int, seed: int, control: Control = "real", xstar_frac: float = 1.0
+        self,
+        size: int,
+        seed: int,
+        control: Control = "real",
+        xstar_frac: float = 1.0,
+        reveal: bool = False,
     ) -> Splits:
         rng = np.random.default_rng(seed)
         x = torch.from_numpy(rng.normal(size=(size + 200, 6)).astype(np.float32))
         margin = x.sum(1)
         noise = torch.from_numpy(rng.normal(size=len(x)).astype(np.float32))
-        xstar = torch.stack([margin.abs(), noise], 1)[:size]
-        xstar = torch.from_numpy(control_vectors(xstar.numpy(), control, seed))
+        every = torch.stack([margin.abs(), noise], 1)
+        xstar = torch.from_numpy(control_vectors(every[:size].numpy(), control, seed))
         has = torch.from_numpy(rows_with_xstar(size, xstar_frac, seed))
         y = (margin > 0).long()
+
+        def held_out(rows: slice) -> VectorSplit:
+            shown = (every[rows], torch.ones(100, dtype=torch.bool)) if reveal else ()
+            return VectorSplit(Batch(x[rows], y[rows], *shown))
+
         return Splits(
             VectorSplit(Batch(x[:size], y[:size], xstar, has)),
-            VectorSplit(Batch(x[size : size + 100], y[size : size + 100])),
-            VectorSplit(Batch(x[size + 100 :], y[size + 100 :])),
+            held_out(slice(size, size + 100)),
+            held_out(slice(size + 100, None)),
         )
 
     def network(self) -> nn.Module:

@@ -14,6 +14,7 @@ import torch
 
 from lupi.core import Batch, Method
 from lupi.data.pictures import Pictures
+from lupi.data.xstar import append_xstar
 from lupi.methods.registry import build_method, methods
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
 
@@ -28,10 +29,14 @@ def measure(rounds: int, batch_size: int, threads: int) -> dict[str, Any]:
     task = _random_pictures(batch_size)
     batch = next(iter(task.splits(batch_size, seed=0).train.batches(batch_size)))
     built = {name: build_method(name, {}, task.network(), task) for name in methods()}
-    steps = {name: _training_step(method, batch) for name, method in built.items()}
+    seen = {
+        name: append_xstar(batch) if method.sees_xstar_at_test else batch
+        for name, method in built.items()
+    }
+    steps = {name: _training_step(method, seen[name]) for name, method in built.items()}
     step_ratios, step_seconds = _ratios(steps, "no-xstar", rounds)
 
-    students = {name: _inference(method.student(), batch) for name, method in built.items()}
+    students = {name: _inference(m.student(), seen[name]) for name, m in built.items()}
     students["plain network"] = _inference(task.network(), batch)
     inference_ratios, inference_seconds = _ratios(students, "plain network", 4 * rounds)
     return {

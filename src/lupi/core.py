@@ -3,11 +3,12 @@
 x is what a network sees at any time, x* (`xstar`) what exists in training only, y the target.
 """
 
+import contextlib
 import copy
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import torch
@@ -80,8 +81,13 @@ class Task(Protocol):
     xstar_dim: int
     """Channels of a region (1), or the length of a vector."""
 
-    def splits(self, size: int, seed: int, control: Control, xstar_frac: float) -> Splits:
-        """Return `size` training rows, a fraction of them with x* under a control."""
+    def splits(
+        self, size: int, seed: int, control: Control, xstar_frac: float, reveal: bool = False
+    ) -> Splits:
+        """Return `size` training rows, a fraction of them with x* under a control.
+
+        With `reveal`, which is for an oracle only, validation and test rows carry x* too.
+        """
         ...
 
     def network(self) -> nn.Module:
@@ -109,6 +115,20 @@ class Task(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of training with a loss of its own. Most methods have one: the student's."""
+
+    name: str = "student"
+    learns: tuple[nn.Module, ...] | None = None
+    """The modules whose weights change; by default all that the method has."""
+    validates: bool = True
+    """Whether scores of the student mean anything here: no best epoch and no adaptive schedule
+    otherwise."""
+    train: Mapping[str, Any] = field(default_factory=dict)
+    """What is other than in the run's training settings, such as `epochs` or `lr`."""
+
+
 class Method(nn.Module):
     """How x* takes part in training: a loss over a student, plus helper networks of its own.
 
@@ -119,6 +139,9 @@ class Method(nn.Module):
     summary: ClassVar[str]
     uses_xstar: ClassVar[bool]
     sees_xstar_at_test: ClassVar[bool] = False
+    """True for an oracle only: its x has x* appended, in every split."""
+    extends_student: ClassVar[bool] = False
+    """Whether what predicts is more than the task's network."""
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
     """The kinds of x* it can use."""
     Settings: ClassVar[type[Settings]]
@@ -129,10 +152,33 @@ class Method(nn.Module):
         self.net = net
         self.task = task
         self.settings = settings
+        self.stage: str | None = None
+        """Name of the stage that training is in; outside of training it is as in the last one."""
 
     @abstractmethod
     def loss(self, batch: Batch) -> Losses:
-        """Return what to minimise on a training batch."""
+        """Return what to minimise on a training batch in the current stage."""
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the parts of training in their order; the student is done after the last."""
+        return (Stage(),)
+
+    @contextlib.contextmanager
+    def during(self, stage: Stage) -> Iterator[None]:
+        """Be in a stage: the loss is that stage's, and only what it names learns."""
+        learning = set(self.parameters())
+        if stage.learns is not None:
+            learning = {weight for module in stage.learns for weight in module.parameters()}
+        resting = [w for w in self.parameters() if w.requires_grad and w not in learning]
+        self.stage = stage.name
+        for weight in resting:
+            weight.requires_grad_(False)
+        try:
+            yield
+        finally:
+            self.stage = None
+            for weight in resting:
+                weight.requires_grad_(True)
 
     def forward(self, batch: Batch) -> Losses:
         """Return the loss: see `loss`."""

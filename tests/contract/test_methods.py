@@ -1,6 +1,6 @@
 """What every method promises on every task."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from conftest import VectorTask, digits_task
-from lupi.core import Batch, Method, Task
+from lupi.core import Batch, Method, Stage, Task
+from lupi.data.xstar import append_xstar
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, check_kind, find_method, methods
+from lupi.train.run import RunSettings, splits_for
 
 REGION = {"prior": {"inside": 0.1, "outside": 1.0}, "sites": ["trunk.site2"]}
 
@@ -29,6 +31,8 @@ class Variant:
 
 VARIANTS = [
     *(Variant(name, {}, method.kinds) for name, method in methods().items()),
+    Variant("distillation", {"temperature": 5.0, "imitation": 0.5, "reading": "official"}),
+    Variant("distillation", {"temperature": 5.0, "imitation": 0.5, "reading": "hinton"}),
     Variant("gaussian-dropout", {"sites": ["trunk.*"], "variance": 0.3}, ("region",)),
     Variant("het-dropout", {"fc_input": "box"}, ("region",)),
     Variant("het-dropout", REGION, ("region",)),
@@ -46,6 +50,9 @@ VARIANTS = [
     Variant("multitask-mask", {"site": "trunk.site1"}, ("region",)),
     Variant("gocnn", {"site": "trunk.site2", "foreground_frac": 0.5}, ("region",)),
     Variant("miml-fcn", {"weight": 0.1}),
+    Variant("het-dropout", {"curriculum": True}),
+    Variant("hallucination", {"reading": "official"}),
+    Variant("tram", {"region_input": "box", "head": "head"}, ("region",)),
 ]
 
 
@@ -75,10 +82,25 @@ def batch_of(task: Task, n: int = 12, xstar_frac: float = 1.0) -> Batch:
     return next(iter(task.splits(n, 0, "real", xstar_frac).train.batches(n)))
 
 
+def shown_to(method: Method, batch: Batch) -> Batch:
+    return append_xstar(batch) if method.sees_xstar_at_test else batch
+
+
+def inputs_of(method: Method) -> torch.Tensor:
+    return shown_to(method, batch_of(method.task)).x
+
+
 def loss_of(method: Method, batch: Batch) -> torch.Tensor:
     torch.manual_seed(2)
-    total: torch.Tensor = method.train()(batch).total
+    total: torch.Tensor = method.train()(shown_to(method, batch)).total
     return total
+
+
+def in_each_stage(method: Method) -> Iterator[Stage]:
+    for stage in method.stages():
+        with method.during(stage):
+            yield stage
+            method.zero_grad()
 
 
 def test_the_loss_is_a_number_and_every_weight_of_the_student_learns(
@@ -93,16 +115,37 @@ def test_the_loss_is_a_number_and_every_weight_of_the_student_learns(
         assert weight.grad.isfinite().all(), name
 
 
+def test_each_stage_changes_the_weights_it_names_and_no_others(method: Method, task: Task) -> None:
+    for stage in in_each_stage(method):
+        loss_of(method, batch_of(task)).backward()
+        named = [w for m in stage.learns or (method,) for w in m.parameters()]
+        assert any(w.grad is not None for w in named)
+        assert all(w.grad is None for w in method.parameters() if w not in set(named))
+    assert all(w.requires_grad for w in method.parameters())
+
+
+def test_the_last_stage_trains_the_student_and_is_the_loss_outside_of_training(
+    method: Method, task: Task
+) -> None:
+    outside = loss_of(method, batch_of(task))
+    last = method.stages()[-1]
+    with method.during(last):
+        assert torch.equal(loss_of(method, batch_of(task)), outside)
+    assert last.validates
+    assert last.name == "student"
+
+
 def test_parts_add_up(method: Method, task: Task) -> None:
-    torch.manual_seed(2)
-    losses = method.train()(batch_of(task))
-    assert sum(losses.parts.values()).item() == pytest.approx(losses.total.item(), rel=1e-5)
-    assert not any(part.requires_grad for part in losses.parts.values())
+    for _ in in_each_stage(method):
+        losses = method.train()(shown_to(method, batch_of(task)))
+        assert sum(losses.parts.values()).item() == pytest.approx(losses.total.item(), rel=1e-5)
+        assert not any(part.requires_grad for part in losses.parts.values())
 
 
 def test_same_seed_same_loss(method: Method, task: Task) -> None:
     batch = batch_of(task)
-    assert torch.equal(loss_of(method, batch), loss_of(method, batch))
+    for _ in in_each_stage(method):
+        assert torch.equal(loss_of(method, batch), loss_of(method, batch))
 
 
 def test_permuting_xstar_changes_the_loss_of_a_method_that_uses_it(
@@ -116,7 +159,7 @@ def test_permuting_xstar_changes_the_loss_of_a_method_that_uses_it(
 
 
 def test_predictions_have_no_noise_and_take_no_xstar(method: Method, task: Task) -> None:
-    x = batch_of(task).x
+    x = inputs_of(method)
     method.eval()
     torch.manual_seed(0)
     first = method.predict(x)
@@ -128,10 +171,11 @@ def test_predictions_have_no_noise_and_take_no_xstar(method: Method, task: Task)
 
 @pytest.mark.parametrize("xstar_frac", [0.0, 0.5])
 def test_missing_xstar_trains_without_nan(method: Method, task: Task, xstar_frac: float) -> None:
-    loss = loss_of(method, batch_of(task, xstar_frac=xstar_frac))
-    loss.backward()
-    assert loss.isfinite()
-    assert all(p.grad is None or p.grad.isfinite().all() for p in method.parameters())
+    for _ in in_each_stage(method):
+        loss = loss_of(method, batch_of(task, xstar_frac=xstar_frac))
+        loss.backward()
+        assert loss.isfinite()
+        assert all(p.grad is None or p.grad.isfinite().all() for p in method.parameters())
 
 
 def test_xstar_of_rows_without_it_does_not_matter(method: Method, task: Task) -> None:
@@ -140,7 +184,8 @@ def test_xstar_of_rows_without_it_does_not_matter(method: Method, task: Task) ->
     assert batch.has_xstar is not None
     has = batch.has_xstar.view(-1, *[1] * (batch.xstar.dim() - 1))
     junk = batch._replace(xstar=torch.where(has, batch.xstar, torch.nan))
-    assert torch.equal(loss_of(method, batch), loss_of(method, junk))
+    for _ in in_each_stage(method):
+        assert torch.equal(loss_of(method, batch), loss_of(method, junk))
 
 
 def test_passes_of_xstar_are_not_counted_in_the_students_statistics(
@@ -151,13 +196,19 @@ def test_passes_of_xstar_are_not_counted_in_the_students_statistics(
     assert all(count == 1 for count in counts)
 
 
+def test_the_student_predicts_what_the_method_predicts(method: Method) -> None:
+    x = inputs_of(method)
+    assert torch.equal(method.student().eval()(x), method.eval().predict(x))
+
+
 def test_the_student_is_a_plain_network(method: Method, task: Task) -> None:
+    if method.extends_student:
+        pytest.skip("what predicts is more than the task's network")
     method.eval()
     student, plain, x = method.student(), task.network(), batch_of(task).x
     assert list(student.state_dict()) == list(plain.state_dict())
     plain.load_state_dict(student.state_dict())
     assert torch.equal(plain.eval()(x), method.predict(x))
-    assert torch.equal(student.eval()(x), method.predict(x))
     torch.manual_seed(0)
     noisy = student.train()(x)
     torch.manual_seed(0)
@@ -165,10 +216,12 @@ def test_the_student_is_a_plain_network(method: Method, task: Task) -> None:
 
 
 def test_the_exported_student_has_the_same_outputs(method: Method, task: Task) -> None:
+    if method.sees_xstar_at_test:
+        pytest.skip("nobody ships an oracle")
     x = batch_of(task).x
     method.eval()
     exported = torch.export.export(method.student().eval(), (x,))
-    assert set(exported.state_dict) == set(task.network().state_dict())
+    assert set(exported.state_dict) == set(method.student().state_dict())
     assert torch.allclose(exported.module()(x), method.predict(x), atol=1e-6)
     assert "xstar" not in str(exported.graph)
 
@@ -217,9 +270,23 @@ def test_a_method_refuses_x_star_of_a_kind_it_cannot_use() -> None:
         check_kind(RegionsOnly, task)
 
 
-def test_het_dropout_trains_on_rows_with_xstar_only() -> None:
-    task = VectorTask()
-    method = build_method("het-dropout", {}, task.network(), task)
-    val = next(iter(task.splits(20, 0).val.batches(10)))
-    with pytest.raises(LupiError, match="this split carries none"):
-        method(val)
+def test_a_method_that_uses_xstar_trains_on_splits_with_xstar_only(
+    method: Method, task: Task
+) -> None:
+    val = next(iter(task.splits(20, 0, "real", 1.0).val.batches(10)))
+    if method.uses_xstar:
+        with pytest.raises(LupiError, match="this split carries none"):
+            method(shown_to(method, val))
+
+
+@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("task_name", TASKS)
+def test_nobody_but_an_oracle_is_shown_xstar_outside_of_training(name: str, task_name: str) -> None:
+    task, method = TASKS[task_name](), find_method(name)
+    settings = RunSettings(task={}, method=name, size=20, seed=0)
+    splits, plain = splits_for(method, task, settings), task.splits(20, 0, "real", 1.0)
+    for split, same in ((splits.val, plain.val), (splits.test, plain.test)):
+        batch, expected = next(iter(split.batches(50))), next(iter(same.batches(50)))
+        revealed = batch.xstar is not None or batch.x.shape != expected.x.shape
+        assert revealed == (name == "oracle") == method.sees_xstar_at_test
+        assert torch.equal(batch.x[:, : expected.x.shape[1]], expected.x)

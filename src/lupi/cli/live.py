@@ -69,8 +69,12 @@ class LiveTable:
         if event.what == "started":
             self._now[event.run_id] = name
         elif event.what == "epoch":
-            score = event.content["val"].get(self._metric)
-            shown = "diverged" if score is None else f"{self._metric} {score:.3f}"
+            val = event.content["val"]
+            if val is None:  # a stage without a student to score
+                shown = f"{event.content['stage']} stage"
+            else:
+                score = val.get(self._metric)
+                shown = "diverged" if score is None else f"{self._metric} {score:.3f}"
             self._now[event.run_id] = f"{name}: epoch {event.content['epoch']}, {shown}"
         else:
             self._now.pop(event.run_id, None)

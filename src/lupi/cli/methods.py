@@ -38,11 +38,17 @@ def methods(
     for entry in found:
         table.add_row(
             entry["name"],
-            "yes" if entry["uses_xstar"] else "no",
+            _use(entry),
             ", ".join(entry["kinds"]) if entry["uses_xstar"] else "-",
             entry["summary"],
         )
     Console().print(table)
+
+
+def _use(entry: dict[str, Any]) -> str:
+    if entry["sees_xstar_at_test"]:
+        return "at test too"
+    return "yes" if entry["uses_xstar"] else "no"
 
 
 def _describe(method: "type[Method]") -> dict[str, Any]:

@@ -9,13 +9,13 @@ depend on x*; sites other than the fully connected layers; h* starts at its prio
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from lupi.core import Batch, Losses, Method, Task
+from lupi.core import Batch, Losses, Method, Stage, Task
 from lupi.data.regions import blackout, mask_box
 from lupi.errors import LupiError
 from lupi.nn.batchnorm import untracked
@@ -34,6 +34,18 @@ class RegionPrior(Settings):
     def __call__(self, mask: Tensor) -> Tensor:
         """Return the variance at each pixel of the mask."""
         return self.outside + (self.inside - self.outside) * mask
+
+
+class Curriculum(Settings):
+    """After a plain student: h* alone, then the student's head alone. Defaults: the paper's."""
+
+    tower_epochs: int = Field(8, ge=1)
+    """Phase 1, which trains h*."""
+    tower_lr: float = Field(1e-3, gt=0, le=100)
+    tower_batch_size: int = Field(128, ge=1)
+    lr: float = Field(1e-7, gt=0, le=100)
+    """Phase 2, which freezes h* and fine-tunes the student's `head` (all of it, if it has none)."""
+    batch_size: int = Field(256, ge=1)
 
 
 class HetDropoutSettings(Settings):
@@ -68,6 +80,13 @@ class HetDropoutSettings(Settings):
     """At sites with a map: h* keeps the mean variance of each example and only moves it about."""
     reading: Reading = "paper"
     """`official` is the authors' code: ReLU log-variance, penalty beta * ||sigma||."""
+    curriculum: Literal[False] | Curriculum = False
+    """Train in phases, as the paper does with 600K pictures: `true`, or keys of the phases."""
+
+    @field_validator("curriculum", mode="before")
+    @classmethod
+    def _papers_own(cls, value: Any) -> Any:
+        return {} if value is True else value
 
 
 class HetDropout(Method):
@@ -91,13 +110,39 @@ class HetDropout(Method):
             )
         self._n_features = self._count_features()
         learns = settings.learn or settings.reading == "official"
+        if settings.curriculum and not learns:
+            raise LupiError("curriculum: it trains h* first; with `learn: false` there is none")
         hstars = self._hstars() if learns else {}
         self.drops = nn.ModuleDict({_key(name): self._drop(hstars.get(name)) for name in sites})
         self._now: tuple[dict[str, Tensor], Tensor] | None = None
         self._attachment = Attachment(sites, {name: partial(self._noise, name) for name in sites})
 
+    def stages(self) -> tuple[Stage, ...]:
+        """Return one stage, or the curriculum's three.
+
+        The paper fine-tunes; its code starts from a trained plain network, and so does this.
+        """
+        phases = self.settings.curriculum
+        if not phases:
+            return super().stages()
+        tower = {
+            "epochs": phases.tower_epochs,
+            "lr": phases.tower_lr,
+            "batch_size": phases.tower_batch_size,
+        }
+        student = {"lr": phases.lr, "batch_size": phases.batch_size}
+        return (
+            Stage("plain", learns=(self.net,)),
+            Stage("tower", learns=(self.drops,), validates=False, train=tower),
+            Stage(learns=(getattr(self.net, "head", self.net),), train=student),
+        )
+
     def loss(self, batch: Batch) -> Losses:
-        """Return the task's loss under noise, plus the penalty."""
+        """Return the task's loss under noise, plus the penalty; in stage `plain`, without both."""
+        if self.stage == "plain":
+            with self._attachment.detached():
+                total = self.task.example_loss(self.net(batch.x), batch.y).mean()
+            return Losses(total, {"task": total.detach()})
         self._now = self._site_inputs(batch)
         try:
             output: Tensor = self.net(batch.x)

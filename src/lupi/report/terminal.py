@@ -119,6 +119,9 @@ def _legend(summary: Summary) -> Iterator[str]:
     marks = [f"{MARKS[word]} {word}" for word in MARKS if word in used and word != "reference"]
     if marks:
         yield f"{', '.join(marks)}; controls and oracles: against {summary.reference} only"
+    oracles = [arm.name for arm in summary.arms if arm.sees_xstar_at_test]
+    if oracles:
+        yield f"sees x* at test too, so is no competitor: {', '.join(oracles)}"
     if summary.trivial is not None:
         yield f"a predictor that ignores x scores {score(summary.trivial, summary.metric)}"
 

@@ -55,9 +55,17 @@ class ImageTask:
         self.std = pixels.std((0, 2, 3)).tolist()
 
     def splits(
-        self, size: int, seed: int, control: Control = "real", xstar_frac: float = 1.0
+        self,
+        size: int,
+        seed: int,
+        control: Control = "real",
+        xstar_frac: float = 1.0,
+        reveal: bool = False,
     ) -> Splits:
-        """Return `size` training rows with x* under a control, and all of validation and test."""
+        """Return `size` training rows with x* under a control, and all of validation and test.
+
+        With `reveal` (an oracle) these have x* too, under the same control.
+        """
         train, val, test = self._pictures
         rows = nested_rows(train.y, size, seed)
         boxes = control_boxes(train.boxes[rows], control, seed, *train.x.shape[2:])
@@ -69,9 +77,17 @@ class ImageTask:
                 torch.from_numpy(boxes),
                 has,
             ),
-            PictureSplit(torch.from_numpy(val.x), torch.from_numpy(val.y)),
-            PictureSplit(torch.from_numpy(test.x), torch.from_numpy(test.y)),
+            self._held_out(val, control if reveal else None, seed),
+            self._held_out(test, control if reveal else None, seed),
         )
+
+    def _held_out(self, rows: Pictures, control: Control | None, seed: int) -> PictureSplit:
+        """Return validation or test rows, without x* unless a control for it is given."""
+        x, y = torch.from_numpy(rows.x), torch.from_numpy(rows.y)
+        if control is None:
+            return PictureSplit(x, y)
+        boxes = control_boxes(rows.boxes, control, seed, *rows.x.shape[2:])
+        return PictureSplit(x, y, torch.from_numpy(boxes), torch.ones(len(y), dtype=torch.bool))
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""

@@ -1,13 +1,14 @@
 """Train a method. Knows nothing of what the method is: it has a loss, and a student to score.
 
-All randomness is a function of (seed, attempt, epoch), so a killed run that resumes after its
-last finished epoch goes on to the very same numbers.
+All randomness is a function of (seed, attempt, epoch of the stage), so a killed run that resumes
+after its last finished epoch goes on to the very same numbers, and a student that comes after its
+teacher sees the batches and the dropout of a student without one.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, Literal
@@ -16,9 +17,9 @@ import torch
 from lightning_fabric import Fabric
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from lupi.core import Batch, Method, Split, Splits, Task, derive_seed
+from lupi.core import Batch, Method, Split, Splits, Stage, Task, derive_seed
 from lupi.nn.batchnorm import reestimate
-from lupi.records import append_row, read_rows, rewrite_rows
+from lupi.records import Metric, append_row, read_rows, rewrite_rows
 from lupi.train.checkpoint import load_state, load_weights, save_state, save_weights
 from lupi.train.evaluate import describe_noise, outputs
 from lupi.train.schedules import Schedule
@@ -35,10 +36,40 @@ class State:
     """Where a run stands between two epochs, apart from weights and optimizer."""
 
     attempt: int = 0
+    stage: int = 0
+    epoch: int = 0
+    """Epochs of this attempt so far, over all stages."""
     scores: list[float] = field(default_factory=list)
-    """Validation score of each epoch of this attempt; higher is better."""
+    """Score of each epoch of this stage, higher is better: the student's on validation rows, or
+    minus the training loss in a stage that does not validate."""
     best_epoch: int = 0
     diverged: bool = False
+
+    def next_row(self, stage: str, lr: float) -> Row:
+        """Return the beginning of the next row of metrics."""
+        return {
+            "attempt": self.attempt,
+            "stage": stage,
+            "stage_epoch": len(self.scores) + 1,
+            "epoch": self.epoch + 1,
+            "lr": lr,
+        }
+
+    def take(self, row: Row, metric: Metric) -> bool:
+        """Take note of an epoch, and tell whether its student is the best of the stage so far."""
+        self.epoch = row["epoch"]
+        self.diverged = not row["train"] or row["val"] == {}
+        if self.diverged:
+            return False
+        if row["val"] is None:
+            self.scores.append(-row["train"]["loss"])
+            return False
+        score: float = row["val"][metric.name] * (1 if metric.higher_is_better else -1)
+        is_best = score > max(self.scores, default=-math.inf)
+        if is_best:
+            self.best_epoch = row["epoch"]
+        self.scores.append(score)
+        return is_best
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,55 +112,73 @@ def fit(
 
     while True:
         method = build(state.attempt)
-        optimizer = _optimizer(method, settings)
         if saved:
             method.load_state_dict(saved["method"])
-            optimizer.load_state_dict(saved["optimizer"])
-            saved = None
-        module, optimizer = fabric.setup(method, optimizer)
-        schedule = Schedule(settings, state.scores)
-        while not (state.diverged or schedule.finished):
-            started = time.perf_counter()
-            row: Row = {"attempt": state.attempt, "epoch": len(state.scores) + 1, "lr": schedule.lr}
-            row["train"] = _train_epoch(fabric, module, optimizer, splits, settings, seed, row)
-            row["val"] = _validate(method, task, splits, settings, fabric, row["epoch"])
-            row["sites"] = _noise_sites(method, task, splits, fabric)
-            row["seconds"] = round(time.perf_counter() - started, 4)
-            state.diverged = not (row["train"] and row["val"])
-            if not state.diverged:
-                score = row["val"][task.metric.name] * (1 if task.metric.higher_is_better else -1)
-                if score > max(state.scores, default=-math.inf):
-                    state.best_epoch = row["epoch"]
-                    save_weights(best, method.net.state_dict())
-                state.scores.append(score)
-            append_row(metrics, row)
-            save_state(
-                last,
-                {
-                    "state": asdict(state),
-                    "method": method.state_dict(),
-                    "optimizer": optimizer.state_dict(),
-                },
-            )
-            on_epoch(row)
+        module = fabric.setup_module(method)
+        for stage in method.stages()[state.stage :]:
+            with method.during(stage):
+                its = _settings_in(stage, settings)
+                optimizer: Any = fabric.setup_optimizers(_optimizer(method, its))
+                if saved and saved["optimizer"]:
+                    optimizer.load_state_dict(saved["optimizer"])
+                saved = None
+                schedule = Schedule(its, state.scores)
+                while not (state.diverged or schedule.finished):
+                    started = time.perf_counter()
+                    row = state.next_row(stage.name, schedule.lr)
+                    row["train"] = _train_epoch(fabric, module, optimizer, splits, its, seed, row)
+                    row["val"] = None
+                    if stage.validates:
+                        row["val"] = _validate(method, task, splits, its, fabric, row)
+                    row["sites"] = _noise_sites(method, task, splits, fabric)
+                    row["seconds"] = round(time.perf_counter() - started, 4)
+                    if state.take(row, task.metric):
+                        save_weights(best, method.net.state_dict())
+                    append_row(metrics, row)
+                    save_state(last, _checkpoint(state, method, optimizer))
+                    on_epoch(row)
+            if state.diverged:
+                break
+            if stage.validates:
+                method.net.load_state_dict(load_weights(best))
+            # From here on the next stage may replace the best student: never go back.
+            state = replace(state, stage=state.stage + 1, scores=[])
+            save_state(last, _checkpoint(state, method))
         if not state.diverged or state.attempt >= settings.n_restarts:
             break
         state = State(attempt=state.attempt + 1)
         best.unlink(missing_ok=True)
 
-    if state.best_epoch:
+    if state.diverged and state.best_epoch:
         method.net.load_state_dict(load_weights(best))
     status: Literal["finished", "diverged"] = "diverged" if state.diverged else "finished"
-    return Fitted(method, status, state.best_epoch, len(state.scores), state.attempt)
+    n_epochs = state.epoch - state.diverged
+    return Fitted(method, status, state.best_epoch, n_epochs, state.attempt)
 
 
 def _is_past(row: Row, state: State) -> bool:
     """Tell whether a row was recorded before the checkpoint; a later one will come again."""
-    return (row["attempt"], row["epoch"]) <= (state.attempt, len(state.scores) + state.diverged)
+    return (row["attempt"], row["epoch"]) <= (state.attempt, state.epoch)
+
+
+def _checkpoint(state: State, method: Method, optimizer: Any = None) -> dict[str, Any]:
+    return {
+        "state": asdict(state),
+        "method": method.state_dict(),
+        "optimizer": optimizer.state_dict() if optimizer else None,
+    }
+
+
+def _settings_in(stage: Stage, settings: TrainSettings) -> TrainSettings:
+    """Return how to train in a stage; without validation there is nothing to adapt to."""
+    changes = dict(stage.train)
+    if not stage.validates and settings.schedule == "adaptive":
+        changes.setdefault("schedule", "constant")
+    return TrainSettings.parse({**settings.resolved(), **changes}, f"stage {stage.name}")
 
 
 def _optimizer(method: Method, settings: TrainSettings) -> Optimizer:
-    s, parameters = settings, method.parameters()
+    s, parameters = settings, [w for w in method.parameters() if w.requires_grad]
     if s.optimizer == "sgd":
         return SGD(parameters, s.lr, momentum=s.momentum, weight_decay=s.weight_decay)
     cls = Adam if s.optimizer == "adam" else AdamW
@@ -148,8 +197,8 @@ def _train_epoch(
     """Return the mean of each loss part over the epoch; nothing if it is not finite."""
     for group in optimizer.param_groups:
         group["lr"] = row["lr"]
-    torch.manual_seed(derive_seed(seed, "noise", row["attempt"], row["epoch"]))
-    order = torch.Generator().manual_seed(derive_seed(seed, "order", row["epoch"]))
+    torch.manual_seed(derive_seed(seed, "noise", row["attempt"], row["stage_epoch"]))
+    order = torch.Generator().manual_seed(derive_seed(seed, "order", row["stage_epoch"]))
     module.train()
     totals: dict[str, float] = {}
     n_rows = 0
@@ -182,7 +231,7 @@ def _validate(
     splits: Splits,
     settings: TrainSettings,
     fabric: Fabric,
-    epoch: int,
+    row: Row,
 ) -> dict[str, float]:
     """Return the student's validation metrics; nothing if its outputs say nothing."""
     if settings.reestimate_batchnorm:
@@ -191,7 +240,7 @@ def _validate(
     output, y = outputs(method, splits.val, EVALUATION_BATCH)
     if not output.isfinite().all():
         return {}
-    if epoch >= settings.uniform_after and task.is_uninformative(output):
+    if row["stage_epoch"] >= settings.uniform_after and task.is_uninformative(output):
         return {}
     return task.metrics(output, y)
 

@@ -11,7 +11,8 @@ from filelock import FileLock
 from pydantic import Field
 
 from lupi import __version__
-from lupi.core import Batch, Control, Method, Splits, derive_seed
+from lupi.core import Batch, Control, Method, Splits, Task, derive_seed
+from lupi.data.xstar import reveal
 from lupi.methods.registry import build_method, find_method
 from lupi.records import FORMAT, read_json, read_rows, write_json, write_whole
 from lupi.settings import Settings, fingerprint
@@ -71,7 +72,7 @@ def run(
 def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -> dict[str, Any]:
     torch.set_num_threads(settings.train.n_threads)
     task = build_task(settings.task, settings.network)
-    splits = task.splits(settings.size, settings.seed, settings.control, settings.xstar_frac)
+    splits = splits_for(find_method(settings.method), task, settings)
 
     def build(attempt: int) -> Method:
         # The student's weights come first and alone: every arm starts from the same ones.
@@ -104,6 +105,14 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     }
 
 
+def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
+    """Return the rows of a run: x* is revealed outside of training to an oracle and nobody else."""
+    options = (settings.size, settings.seed, settings.control, settings.xstar_frac)
+    if method.sees_xstar_at_test:
+        return reveal(task.splits(*options, reveal=True))
+    return task.splits(*options)
+
+
 def _environment(settings: RunSettings) -> dict[str, str]:
     return {
         "lupi": __version__,
@@ -116,7 +125,10 @@ def _environment(settings: RunSettings) -> dict[str, str]:
 
 
 def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
-    """Keep a few training pictures with their region and the variance at each site with a map."""
+    """Keep a few training pictures with their region and the variance at each site with a map.
+
+    A method without noise has nothing to show.
+    """
     batch = next(iter(splits.train.batches(4 * N_PICTURES)))
     if batch.x.dim() != 4 or batch.xstar is None or batch.has_xstar is None:
         return
@@ -125,6 +137,9 @@ def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
     if not len(batch.y):
         return
     method.eval()
+    logvars = method.logvars(batch)
+    if not logvars:
+        return
     with torch.no_grad():
         prediction = method.predict(batch.x).argmax(1)
     pixels = (batch.x * 255).round().byte().permute(0, 2, 3, 1)  # (k, H, W, C)
@@ -134,7 +149,7 @@ def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
         "label": batch.y,
         "prediction": prediction,
     }
-    for site, logvar in method.logvars(batch).items():
+    for site, logvar in logvars.items():
         if logvar.dim() == 4:
             arrays[f"variance/{site}"] = logvar.exp().mean(1).float()
 

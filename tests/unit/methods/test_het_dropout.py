@@ -69,6 +69,37 @@ def test_draws_share_the_network_before_the_site() -> None:
     assert rows == {"trunk.block2": 8, "trunk.block3": 40, "head": 40}
 
 
+def test_the_curriculum_is_the_papers() -> None:
+    method = build(curriculum=True).train()
+    plain, tower, student = method.stages()
+    assert not plain.train
+    assert dict(tower.train) == {"epochs": 8, "lr": 1e-3, "batch_size": 128}
+    assert dict(student.train) == {"lr": 1e-7, "batch_size": 256}
+    assert tower.learns == (method.drops,)
+    assert student.learns == (method.net.get_submodule("head"),)
+    assert [stage.validates for stage in (plain, tower, student)] == [True, False, True]
+    spelt_out = HetDropoutSettings.parse({"curriculum": {"lr": 1e-7}}, "settings")
+    assert spelt_out == HetDropoutSettings.parse({"curriculum": True}, "settings")
+
+
+def test_the_plain_stage_has_bernoulli_dropout_and_no_noise() -> None:
+    method, batch = build(curriculum=True).train(), a_batch()
+    with method.during(method.stages()[0]):
+        torch.manual_seed(0)
+        loss = method(batch).total
+    torch.manual_seed(0)
+    assert torch.equal(
+        loss, nn.functional.cross_entropy(method.student().train()(batch.x), batch.y)
+    )
+
+
+def test_a_curriculum_needs_something_to_train() -> None:
+    with pytest.raises(LupiError, match="with `learn: false` there is none"):
+        build(curriculum=True, learn=False)
+    with pytest.raises(LupiError, match=r"settings\.curriculum\.lrr: no such key"):
+        build(curriculum={"lrr": 1})
+
+
 def test_networks_without_dropout_or_trunk_say_what_to_do() -> None:
     class Plain(VectorTask):
         def network(self) -> nn.Module:

@@ -1,11 +1,14 @@
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
 from conftest import VectorTask
-from lupi.core import Method
-from lupi.methods.registry import build_method
+from lupi.core import Method, Stage
+from lupi.methods.registry import build_method, find_method
+from lupi.train.checkpoint import save_state
 from lupi.train.evaluate import describe_noise, is_collapsed
 from lupi.train.fit import Fitted, Row, fit
 from lupi.train.settings import TrainSettings
@@ -61,6 +64,87 @@ def test_a_restart_begins_anew_from_other_weights(tmp_path: Path) -> None:
     assert fitted.restarts == 1
     assert [(row["attempt"], row["epoch"]) for row in rows] == [(0, 1), (0, 2), (1, 1), (1, 2)]
     assert rows[0]["train"] != rows[2]["train"]
+
+
+class TwoPhases(find_method("no-xstar")):  # type: ignore[misc]
+    """A student that is scored in both of its stages."""
+
+    def stages(self) -> tuple[Stage, ...]:
+        return Stage("first"), Stage(train={"epochs": 2, "lr": 1e-9})
+
+
+def fit_two_phases(folder: Path) -> tuple[Fitted, list[Row]]:
+    task = VectorTask()
+    rows: list[Row] = []
+
+    def build(attempt: int) -> Method:
+        torch.manual_seed(attempt)
+        return TwoPhases(task.network(), task, TwoPhases.Settings())
+
+    settings = TrainSettings(epochs=6, schedule="constant", lr=0.3)
+    return fit(build, task, task.splits(200, 0), settings, 0, folder, rows.append), rows
+
+
+def test_a_stage_goes_on_from_the_best_student_before_it(tmp_path: Path) -> None:
+    fitted, rows = fit_two_phases(tmp_path)
+    assert [row["lr"] for row in rows] == [0.3] * 6 + [1e-9] * 2
+    first = [row["val"]["accuracy"] for row in rows[:6]]
+    assert first[-1] < max(first)
+    assert rows[6]["val"]["accuracy"] == max(first)
+    assert fitted.best_epoch == 7
+    assert fitted.epochs == 8
+
+
+def test_a_kill_while_the_best_student_is_replaced_does_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed, _ = fit_two_phases(tmp_path / "a")
+
+    def killed(path: Path, state: dict[str, Any]) -> None:
+        if state["state"]["epoch"] == 7:  # its student is on disk, its checkpoint is not
+            raise KeyboardInterrupt
+        save_state(path, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lupi.train.fit.save_state", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fit_two_phases(tmp_path / "b")
+    resumed, rows = fit_two_phases(tmp_path / "b")
+    assert [row["epoch"] for row in rows] == [7, 8]
+    for before, after in zip(
+        undisturbed.method.net.parameters(), resumed.method.net.parameters(), strict=True
+    ):
+        assert torch.equal(before, after)
+
+
+def test_a_stage_without_validation_is_not_scored_and_adapts_to_nothing(tmp_path: Path) -> None:
+    task = VectorTask()
+    rows: list[Row] = []
+
+    def build(attempt: int) -> Method:
+        return build_method("distillation", {"teacher_epochs": 8}, task.network(), task)
+
+    settings = TrainSettings(epochs=3, schedule="adaptive", patience=1, n_decays=1)
+    fitted = fit(build, task, task.splits(200, 0), settings, 0, tmp_path, rows.append)
+    teacher = [row for row in rows if row["stage"] == "teacher"]
+    assert len(teacher) == 8
+    assert all(row["val"] is None and row["lr"] == settings.lr for row in teacher)
+    assert fitted.best_epoch > 8
+
+
+def test_a_teacher_that_diverges_ends_the_run(tmp_path: Path) -> None:
+    task = VectorTask()
+    rows: list[Row] = []
+
+    def build(attempt: int) -> Method:
+        return build_method("distillation", {}, task.network(), task)
+
+    settings = TrainSettings(epochs=3, n_restarts=1, optimizer="sgd", lr=100.0, weight_decay=1e30)
+    fitted = fit(build, task, task.splits(200, 0), settings, 0, tmp_path, rows.append)
+    assert fitted.status == "diverged"
+    assert fitted.restarts == 1
+    assert fitted.best_epoch == 0
+    assert {row["stage"] for row in rows} == {"teacher"}
 
 
 def test_an_epoch_may_be_a_number_of_steps(tmp_path: Path) -> None:

@@ -38,9 +38,24 @@ class Killed(BaseException):
     """Ends a run the way a kill does: nothing gets the chance to tidy up."""
 
 
-@pytest.mark.parametrize("method", ["no-xstar", "gaussian-dropout", "het-dropout"])
-def test_a_run_resumes_to_the_same_numbers(tmp_path: Path, method: str) -> None:
-    settings = settings_of(method)
+CURRICULUM = {"curriculum": {"tower_epochs": 2, "lr": 1e-3}, "sites": ["trunk.site2", "head.*"]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "killed_after"),
+    [
+        (settings_of("no-xstar"), (1, 3)),
+        (settings_of("gaussian-dropout"), (1, 3)),
+        (settings_of("het-dropout"), (1, 3)),
+        (settings_of("distillation"), (2, 4, 5)),  # in the teacher's stage, after it, after that
+        (settings_of(settings=CURRICULUM), (4, 5, 6, 8)),
+        (settings_of("oracle"), (1, 3)),
+    ],
+    ids=["no-xstar", "gaussian-dropout", "het-dropout", "distillation", "curriculum", "oracle"],
+)
+def test_a_run_resumes_to_the_same_numbers(
+    tmp_path: Path, settings: RunSettings, killed_after: tuple[int, ...]
+) -> None:
     undisturbed = run(settings, tmp_path / "a")
 
     def kill_after(epoch: int) -> Any:
@@ -50,7 +65,7 @@ def test_a_run_resumes_to_the_same_numbers(tmp_path: Path, method: str) -> None:
 
         return on_epoch
 
-    for epoch in (1, 3):
+    for epoch in killed_after:
         with pytest.raises(Killed):
             run(settings, tmp_path / "b", kill_after(epoch))
     assert run(settings, tmp_path / "b") == undisturbed
@@ -136,6 +151,38 @@ def test_arms_share_initial_weights_subset_and_order(tmp_path: Path) -> None:
     a, b, c = (rows_without_time(tmp_path / side)[0]["train"]["task"] for side in "abc")
     assert a == pytest.approx(b, rel=1e-3)
     assert a != pytest.approx(c, rel=1e-3)
+
+
+def student_rows(folder: Path) -> list[Row]:
+    rows = [row for row in rows_without_time(folder) if row["stage"] == "student"]
+    return [{key: row[key] for key in ("stage_epoch", "lr", "val")} for row in rows]
+
+
+def test_a_student_whose_teacher_is_not_believed_learns_as_if_it_had_none(tmp_path: Path) -> None:
+    run(settings_of("no-xstar"), tmp_path / "a")
+    run(settings_of("distillation", settings={"imitation": 0.0}), tmp_path / "b")
+    run(settings_of("distillation"), tmp_path / "c")
+    assert student_rows(tmp_path / "a") == student_rows(tmp_path / "b")
+    assert student_rows(tmp_path / "a") != student_rows(tmp_path / "c")
+
+
+def test_a_curriculum_begins_with_the_plain_student(tmp_path: Path) -> None:
+    run(settings_of("no-xstar"), tmp_path / "a")
+    run(settings_of(settings=CURRICULUM), tmp_path / "b")
+    plain, rows = rows_without_time(tmp_path / "a"), rows_without_time(tmp_path / "b")
+    assert [row["train"] for row in rows[:4]] == [row["train"] for row in plain]
+    assert [row["stage"] for row in rows] == ["plain"] * 4 + ["tower"] * 2 + ["student"] * 4
+    assert [row["epoch"] for row in rows] == list(range(1, 11))
+    assert [row["lr"] for row in rows[6:]] == [1e-3] * 4
+
+
+def test_an_oracle_is_scored_with_xstar(tmp_path: Path) -> None:
+    """More epochs than elsewhere, so that it learns what the box gives away."""
+    train = {"epochs": 15, "batch_size": 16, "lr": 0.01}
+    seen = run(settings_of("oracle", train=train, size=150), tmp_path / "a")
+    blind = run(settings_of("no-xstar", train=train, size=150), tmp_path / "b")
+    assert seen["metrics"]["test"]["accuracy"] > blind["metrics"]["test"]["accuracy"] + 0.05
+    assert not (tmp_path / "a/samples.npz").exists()  # it has no noise to show
 
 
 def test_the_identity_is_the_settings(tmp_path: Path) -> None:

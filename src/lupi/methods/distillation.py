@@ -1,0 +1,90 @@
+"""Generalised distillation: a teacher learns from x* alone, the student from labels and teacher.
+
+    s = softmax(f*(x*) / T),   loss = (1 - lambda) * CE(y, f(x)) + lambda * CE(s, f(x))
+
+Lopez-Paz, Bottou, Schölkopf, Vapnik: "Unifying distillation and privileged information", ICLR
+2016. T = lambda = 1 is what the paper's text fixes; it scans both on MNIST. What is ours: where
+x* is a region, the teacher is a network like the student that sees the blacked-out picture.
+"""
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from lupi.core import Batch, Losses, Method, Stage, Task
+from lupi.data.regions import blackout
+from lupi.nn.soft_labels import SoftReading, count_classes, imitation_loss
+from lupi.settings import Settings
+
+
+class DistillationSettings(Settings):
+    """The teacher, and how much it is believed."""
+
+    temperature: float = Field(1.0, gt=0, le=1000)
+    """T: the higher, the softer the teacher's labels."""
+    imitation: float = Field(1.0, ge=0, le=1)
+    """lambda: 0 learns from the labels alone, 1 from the teacher alone."""
+    reading: SoftReading = "paper"
+    """`official` is the authors' code: the soft part times T^2; `hinton` also has the student at
+    temperature T."""
+    teacher_epochs: int | None = Field(None, ge=1)
+    """Of the teacher; by default as many as the run's."""
+    teacher_lr: float | None = Field(None, gt=0, le=100)
+    """Learning rate of the teacher; by default the run's."""
+    n_hidden: int = Field(64, ge=1)
+    """Units of the teacher's hidden layer where x* is a vector."""
+
+
+class Distillation(Method):
+    """Train a teacher on x*, then the student on labels and on what the teacher says."""
+
+    name = "distillation"
+    summary = "a teacher of x* alone gives soft labels (ICLR 2016)"
+    uses_xstar = True
+    Settings = DistillationSettings
+
+    def __init__(self, net: nn.Module, task: Task, settings: DistillationSettings) -> None:
+        super().__init__(net, task, settings)
+        n_classes = count_classes(net, task.example())
+        self.teacher: nn.Module
+        if task.xstar_kind == "region":
+            self.teacher = task.network()
+        else:
+            self.teacher = nn.Sequential(
+                nn.Linear(task.xstar_dim, settings.n_hidden),
+                nn.ReLU(),
+                nn.Linear(settings.n_hidden, n_classes),
+            )
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the teacher's stage and the student's."""
+        changes = {"epochs": self.settings.teacher_epochs, "lr": self.settings.teacher_lr}
+        train = {key: value for key, value in changes.items() if value is not None}
+        teacher = Stage("teacher", learns=(self.teacher,), validates=False, train=train)
+        return teacher, Stage(learns=(self.net,))
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the teacher's loss on the rows with x*, or the student's on all rows."""
+        xstar, has = batch.privileged()
+        seen = blackout(batch.x, xstar) if self.task.xstar_kind == "region" else xstar
+        if self.stage == "teacher":
+            return self._teacher_loss(seen[has], batch.y[has])
+        return self._student_loss(batch, seen, has)
+
+    def _teacher_loss(self, seen: Tensor, y: Tensor) -> Losses:
+        if not len(y):
+            nothing = torch.zeros((), device=y.device, requires_grad=True)
+            return Losses(nothing, {"teacher": nothing.detach()})
+        total = self.task.example_loss(self.teacher(seen), y).mean()
+        return Losses(total, {"teacher": total.detach()})
+
+    def _student_loss(self, batch: Batch, seen: Tensor, has: Tensor) -> Losses:
+        """A row without x* has its label alone."""
+        with torch.no_grad():
+            advice = self.teacher.eval()(seen)
+        output = self.net(batch.x)
+        weight = self.settings.imitation * has
+        hard = self.task.example_loss(output, batch.y)
+        soft = imitation_loss(output, advice, self.settings.temperature, self.settings.reading)
+        task, imitation = ((1 - weight) * hard).mean(), (weight * soft).mean()
+        return Losses(task + imitation, {"task": task.detach(), "imitation": imitation.detach()})

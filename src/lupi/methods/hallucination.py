@@ -1,0 +1,114 @@
+"""Modality hallucination: a second head of x imitates, inside, the head of x*.
+
+    loss = sum of CE(y, .) over r, h, d, (r + h) / 2, (r + d) / 2
+           + gamma * || sigmoid(fc1 of h) - sigmoid(fc1 of d) ||^2
+
+Hoffman, Gupta, Darrell: "Learning with Side Information through Modality Hallucination", CVPR
+2016. r (the student) and h (hallucination) see x, d sees x*; what predicts is (r + h) / 2. As in
+the CVPR 2018 comparison, all three share the convolutions, are trained together from scratch, and
+the hallucination loss stands at the first fully connected layer. gamma is ours.
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.data.regions import blackout
+from lupi.nn.batchnorm import untracked
+from lupi.nn.taps import leaving, linear_layers, try_pass
+from lupi.settings import Settings
+
+
+class HallucinationSettings(Settings):
+    """How strongly the hallucination is pulled to x*."""
+
+    gamma: float = Field(10.0, ge=0)
+    """Weight of the hallucination loss; the paper wants it about ten times any other loss."""
+    reading: Literal["paper", "official"] = "paper"
+    """`official` is the CVPR 2018 code: the loss is summed over the batch, and pulls x* too."""
+
+
+class Hallucinating(nn.Module):
+    """The student with a second head: it predicts the mean of both."""
+
+    def __init__(self, net: nn.Module, fresh: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+        self.shares_trunk = all(hasattr(net, part) for part in ("trunk", "head"))
+        self.hallucination: nn.Module = fresh.get_submodule("head") if self.shares_trunk else fresh
+
+    def heads(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the student's own output and the hallucination's."""
+        if not self.shares_trunk:
+            return self.net(x), self.hallucination(x)
+        features = self.net.get_submodule("trunk")(x)
+        return self.net.get_submodule("head")(features), self.hallucination(features)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the mean output."""
+        own, imagined = self.heads(x)
+        return (own + imagined) / 2
+
+
+class Hallucination(Method):
+    """Train three heads together; keep the two that see x."""
+
+    name = "hallucination"
+    summary = "a second head of x imitates the head of x* (CVPR 2016)"
+    uses_xstar = True
+    extends_student = True
+    Settings = HallucinationSettings
+    net: Hallucinating
+
+    def __init__(self, net: nn.Module, task: Task, settings: HallucinationSettings) -> None:
+        super().__init__(Hallucinating(net, task.network()), task, settings)
+        self.xstar_head: nn.Module
+        if task.xstar_kind == "region":
+            fresh = task.network()
+            self.xstar_head = fresh.get_submodule("head") if self.net.shares_trunk else fresh
+        else:
+            n_units = linear_layers(self.net.hallucination)[0].out_features
+            n_outputs = try_pass(net, task.example()).shape[-1]
+            self.xstar_head = nn.Sequential(
+                nn.Linear(task.xstar_dim, n_units), nn.ReLU(), nn.Linear(n_units, n_outputs)
+            )
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return five task losses and the hallucination loss; x* enters where a row has it."""
+        xstar, has = batch.privileged()
+        with leaving(linear_layers(self.net.hallucination)[0]) as imagined:
+            own, hallucinated = self.net.heads(batch.x)
+        of_x = self._losses(batch.y, own, hallucinated, (own + hallucinated) / 2)
+        of_xstar = pull = torch.zeros_like(of_x)
+        if has.any():
+            with leaving(linear_layers(self.xstar_head)[0]) as real:
+                output = self._output_of_xstar(batch.x[has], xstar[has])
+            of_xstar = self._losses(batch.y[has], output, (own[has] + output) / 2)
+            pull = self.settings.gamma * self._distance(imagined[0][has], real[0])
+        parts = {"task": of_x, "xstar": of_xstar, "hallucination": pull}
+        total = of_x + of_xstar + pull
+        return Losses(total, {name: part.detach() for name, part in parts.items()})
+
+    def _losses(self, y: Tensor, *outputs: Tensor) -> Tensor:
+        return torch.stack([self.task.example_loss(output, y).mean() for output in outputs]).sum()
+
+    def _output_of_xstar(self, x: Tensor, xstar: Tensor) -> Tensor:
+        """Return d(x*); its passes through the shared convolutions are not recorded there."""
+        if self.task.xstar_kind == "region":
+            xstar = blackout(x, xstar)
+            if self.net.shares_trunk:
+                trunk = self.net.net.get_submodule("trunk")
+                with untracked(trunk):
+                    xstar = trunk(xstar)
+        output: Tensor = self.xstar_head(xstar)
+        return output
+
+    def _distance(self, imagined: Tensor, real: Tensor) -> Tensor:
+        """Compare activations (B, units) after their ReLU; by the paper, x* is not pulled."""
+        official = self.settings.reading == "official"
+        target = real if official else real.detach()
+        each = (imagined.relu().sigmoid() - target.relu().sigmoid()).square().sum(1)
+        return each.sum() if official else each.mean()

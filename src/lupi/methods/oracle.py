@@ -1,0 +1,87 @@
+"""The oracle: a model that sees x* at test as well. How much could x* give at all?
+
+    f(x, x*) = h(x) + g(x, x*)
+
+Not a competitor, a yardstick: it is marked in records, tables and reports, and no verdict says
+that x* helps because of it. h is the student's network; of a region, g is a second one that sees
+the blacked-out picture; of a vector, g is a hidden layer over h's last features and x*.
+"""
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.data.regions import blackout
+from lupi.errors import LupiError
+from lupi.nn.taps import entering, linear_layers, try_pass
+from lupi.settings import Settings
+
+
+class OracleSettings(Settings):
+    """The network of x*."""
+
+    n_hidden: int = Field(64, ge=1)
+    """Units of the hidden layer that joins x* to the features, where x* is a vector."""
+
+
+class OracleNetwork(nn.Module):
+    """Predict from x with x* appended to its channels (`lupi.data.xstar.append_xstar`)."""
+
+    def __init__(self, net: nn.Module, task: Task, n_hidden: int) -> None:
+        super().__init__()
+        self.net = net
+        self.is_region = task.xstar_kind == "region"
+        self.n_channels = (task.example().shape[1], task.xstar_dim, 1)
+        self.xstar_net: nn.Module
+        if self.is_region:
+            self.xstar_net = task.network()
+        else:
+            with entering(linear_layers(net)[-1]) as seen:
+                output = try_pass(net, task.example())
+            self.xstar_net = nn.Sequential(
+                nn.Linear(seen[0].shape[-1] + task.xstar_dim, n_hidden),
+                nn.ReLU(),
+                nn.Linear(n_hidden, output.shape[-1]),
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, C + D + 1, ...) to outputs."""
+        if x.shape[1] != sum(self.n_channels):
+            raise LupiError(
+                f"an oracle predicts from x and x* together: expected {sum(self.n_channels)} "
+                f"channels, got {x.shape[1]}; to predict from x alone, train another method"
+            )
+        x, xstar, has = x.split(self.n_channels, dim=1)
+        if self.is_region:
+            # Where no region is known, the whole picture is seen.
+            own, correction = self.net(x), self.xstar_net(blackout(x, xstar.where(has > 0, 1.0)))
+            return torch.add(own, correction)
+        with entering(linear_layers(self.net)[-1]) as seen:
+            own = self.net(x)
+        xstar, has = _per_row(xstar), _per_row(has)
+        return torch.add(own, has * self.xstar_net(torch.cat([seen[0], xstar], 1)))
+
+
+def _per_row(values: Tensor) -> Tensor:
+    """Return (B, D) of what `append_xstar` repeated at each place of a picture."""
+    return values.flatten(2)[..., 0] if values.dim() > 2 else values
+
+
+class Oracle(Method):
+    """Train, validate and test on x and x*."""
+
+    name = "oracle"
+    summary = "sees x* at test too: an upper mark, not a competitor"
+    uses_xstar = True
+    sees_xstar_at_test = True
+    extends_student = True
+    Settings = OracleSettings
+
+    def __init__(self, net: nn.Module, task: Task, settings: OracleSettings) -> None:
+        super().__init__(OracleNetwork(net, task, settings.n_hidden), task, settings)
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss; x has x* appended."""
+        total = self.task.example_loss(self.net(batch.x), batch.y).mean()
+        return Losses(total, {"task": total.detach()})

@@ -1,0 +1,117 @@
+"""TRAM: a head that sees x* trains the features, the student's own last layer reads them.
+
+    min over phi, pi:  CE(y, pi(phi(x), x*)),      min over psi:  CE(y, psi(stop(phi(x))))
+
+Collier, Jenatton, Kokiopoulou, Berent: "Transfer and marginalize: explaining away label noise
+with privileged information", ICML 2022. psi has no gradient into phi, and fits the labels averaged
+over x*. The head pi is that of the authors' public code. What is ours: a row without x* goes
+through pi with no embedding of x*; of a region, pi sees phi of the blacked-out picture.
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.data.regions import blackout, mask_box
+from lupi.errors import LupiError
+from lupi.nn.batchnorm import untracked
+from lupi.nn.taps import entering, linear_layers, try_pass
+from lupi.settings import Settings
+
+
+class TramSettings(Settings):
+    """Where the network divides, and the head that sees x*."""
+
+    head: str | None = None
+    """The part of the student that gives no gradient to the features before it; by default its
+    last linear layer."""
+    n_hidden: int = Field(1024, ge=1)
+    """Units of both hidden layers of the head that sees x*."""
+    region_input: Literal["blackout", "box"] = "blackout"
+    """What that head sees of a region: features of the `blackout` picture, or the four numbers of
+    the `box`."""
+
+
+class JointHead(nn.Module):
+    """pi: predict from features (B, F) and x* (B, D)."""
+
+    def __init__(self, n_features: int, n_xstar: int, n_hidden: int, n_outputs: int) -> None:
+        super().__init__()
+        self.embed = nn.Sequential(nn.Linear(n_xstar, n_hidden), nn.ReLU())
+        self.join = nn.Sequential(nn.Linear(n_features + n_hidden, n_hidden), nn.ReLU())
+        self.out = nn.Linear(n_features + n_hidden, n_outputs)
+
+    def forward(self, features: Tensor, xstar: Tensor, has: Tensor) -> Tensor:
+        """Return (B, n_outputs); rows without x* have an embedding of zeros."""
+        embedding = self.embed(xstar) * has[:, None]
+        joint = self.join(torch.cat([features, embedding], 1))
+        output: Tensor = self.out(torch.cat([features, joint], 1))
+        return output
+
+
+class Tram(Method):
+    """Train features with x*, and the student's own last layer on them without x*."""
+
+    name = "tram"
+    summary = "features learn through a head that sees x* (ICML 2022)"
+    uses_xstar = True
+    Settings = TramSettings
+
+    def __init__(self, net: nn.Module, task: Task, settings: TramSettings) -> None:
+        super().__init__(net, task, settings)
+        with entering(self._own_head) as seen:
+            output = try_pass(net, task.example())
+        if seen[0].dim() != 2:
+            raise LupiError(
+                f"head: what enters {settings.head!r} is {tuple(seen[0].shape[1:])} per row; tram "
+                "joins vectors with x*: name a part that follows the flattening"
+            )
+        n_features = seen[0].shape[1]
+        n_xstar = task.xstar_dim
+        if task.xstar_kind == "region":
+            n_xstar = n_features if settings.region_input == "blackout" else 4
+        self._n_features = n_features
+        self.joint = JointHead(n_features, n_xstar, settings.n_hidden, output.shape[-1])
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the loss of the head that sees x*, plus that of the student's own."""
+        xstar, has = self._xstar(batch)
+        with entering(self._own_head, cut=True) as seen:
+            output = self.net(batch.x)
+        with_xstar = self.joint(seen[0], xstar, has)
+        own = self.task.example_loss(output, batch.y).mean()
+        joint = self.task.example_loss(with_xstar, batch.y).mean()
+        return Losses(own + joint, {"task": own.detach(), "xstar": joint.detach()})
+
+    @property
+    def _own_head(self) -> nn.Module:
+        name = self.settings.head
+        if name is None:
+            return linear_layers(self.net)[-1]
+        try:
+            return self.net.get_submodule(name)
+        except AttributeError:
+            known = ", ".join(name for name, _ in self.net.named_children())
+            raise LupiError(f"head: the network has no part {name!r}; it has {known}") from None
+
+    def _xstar(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return x* as vectors (B, D), and the rows (B,) that have it."""
+        xstar, has = batch.privileged()
+        if self.task.xstar_kind == "vector":
+            return xstar, has
+        if self.settings.region_input == "box":
+            return mask_box(xstar), has
+        return self._features(batch.x, xstar, has), has
+
+    @torch.no_grad()
+    def _features(self, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
+        """Return phi of the blacked-out pictures, without a graph; zeros for rows without x*."""
+        features = x.new_zeros(len(x), self._n_features)
+        if has.any():
+            with untracked(self.net), entering(self._own_head) as seen:
+                self.net(blackout(x[has], mask[has]))
+            features[has] = seen[0].to(features.dtype)
+        return features

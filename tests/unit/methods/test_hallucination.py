@@ -1,0 +1,55 @@
+import pytest
+import torch
+
+from conftest import VectorTask, digits_task
+from lupi.core import Batch
+from lupi.methods.hallucination import Hallucination, HallucinationSettings
+from lupi.tasks.digits import DigitsTask
+
+
+def build(task: DigitsTask | VectorTask, **settings: object) -> Hallucination:
+    parsed = HallucinationSettings.parse(settings, "settings")
+    return Hallucination(task.network(), task, parsed).train()
+
+
+def a_batch(task: DigitsTask | VectorTask) -> Batch:
+    return next(iter(task.splits(8, 0).train.batches(8)))
+
+
+def test_distance_by_hand() -> None:
+    """Sigmoids after the ReLU are .5 and .75 of the first unit, .5 and .5 of the second."""
+    imagined = torch.tensor([[0.0, -3.0], [0.0, -3.0]])
+    real = torch.tensor([[3.0, 1.0], [3.0, 1.0]]).log()
+    assert build(VectorTask())._distance(imagined, real).item() == pytest.approx(0.0625)
+    official = build(VectorTask(), reading="official")
+    assert official._distance(imagined, real).item() == pytest.approx(0.125)
+
+
+@pytest.mark.parametrize("reading", ["paper", "official"])
+def test_by_the_paper_xstar_is_not_pulled(reading: str) -> None:
+    real = torch.randn(2, 3, requires_grad=True)
+    imagined = torch.randn(2, 3, requires_grad=True)
+    build(VectorTask(), reading=reading)._distance(imagined, real).backward()
+    assert imagined.grad is not None
+    assert (real.grad is not None) == (reading == "official")
+
+
+def test_the_prediction_is_the_mean_of_two_heads_on_one_trunk() -> None:
+    task = digits_task()
+    method, x = build(task).eval(), a_batch(task).x
+    own = method.net.net(x)
+    imagined = method.net.hallucination(method.net.net.get_submodule("trunk")(x))
+    assert torch.allclose(method.predict(x), (own + imagined) / 2)
+
+
+def test_the_hallucination_comes_nearer_to_xstar() -> None:
+    task = digits_task(dropout=0.0)
+    method, batch = build(task), a_batch(task)
+    first = method(batch).parts["hallucination"]
+    optimizer = torch.optim.Adam(method.parameters(), 1e-2)
+    for _ in range(20):
+        optimizer.zero_grad()
+        losses = method(batch)
+        losses.total.backward()
+        optimizer.step()
+    assert losses.parts["hallucination"] < first / 4

@@ -1,0 +1,41 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from lupi.errors import LupiError
+from lupi.nn.soft_labels import count_classes, imitation_loss
+
+# softmax(log 9, 0) = (.9, .1); at temperature 2 the teacher says (.75, .25)
+TEACHER = torch.tensor([[math.log(9), 0.0]])
+STUDENT = torch.tensor([[math.log(4), 0.0]])  # (.8, .2), at temperature 2 (2/3, 1/3)
+
+
+def cross_entropy(soft: float, student: float) -> float:
+    return -(soft * math.log(student) + (1 - soft) * math.log(1 - student))
+
+
+@pytest.mark.parametrize(
+    ("reading", "expected"),
+    [
+        ("paper", cross_entropy(0.75, 0.8)),
+        ("official", 4 * cross_entropy(0.75, 0.8)),
+        ("hinton", 4 * cross_entropy(0.75, 2 / 3)),
+    ],
+)
+def test_readings(reading: str, expected: float) -> None:
+    loss = imitation_loss(STUDENT, TEACHER, 2.0, reading)  # type: ignore[arg-type]
+    assert loss.tolist() == pytest.approx([expected])
+
+
+def test_a_student_that_agrees_has_the_least_loss() -> None:
+    teacher = torch.randn(5, 4)
+    other = teacher + torch.randn(5, 4)
+    assert (imitation_loss(teacher, teacher, 1.0) < imitation_loss(other, teacher, 1.0)).all()
+
+
+@pytest.mark.parametrize("net", [nn.Linear(3, 1), nn.Unflatten(1, (3, 1))])
+def test_outputs_that_are_no_classes_are_refused(net: nn.Module) -> None:
+    with pytest.raises(LupiError, match="not two or more class logits"):
+        count_classes(net, torch.zeros(2, 3))
