@@ -1,5 +1,6 @@
 """Learn with privileged information, predict without it, and know whether it helped."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,14 +11,15 @@ __version__ = "0.1.0"
 __all__ = ["HeteroscedasticDropout", "Site", "__version__", "find_sites"]
 
 
+_HOMES = {
+    "HeteroscedasticDropout": "lupi.nn.noise",
+    "Site": "lupi.nn.sites",
+    "find_sites": "lupi.nn.sites",
+}
+
+
 def __getattr__(name: str) -> Any:
     """Import torch only when something that needs it is asked for."""
-    if name == "HeteroscedasticDropout":
-        from lupi.nn.noise import HeteroscedasticDropout
-
-        return HeteroscedasticDropout
-    if name in ("Site", "find_sites"):
-        from lupi.nn import sites
-
-        return getattr(sites, name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'lupi' has no attribute {name!r}")
