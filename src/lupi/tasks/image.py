@@ -1,16 +1,20 @@
 """Classification of pictures, with the box of the object as privileged information."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Control, Split, Splits, XstarKind
-from lupi.data.controls import control_boxes
 from lupi.data.pictures import Pictures, PictureSplit
 from lupi.data.subsets import nested_rows, rows_with_xstar
+from lupi.data.windows import Cropping
 from lupi.nn.vgg import small_vgg, vgg16_bn
 from lupi.records import Metric
 from lupi.settings import Settings
@@ -29,12 +33,29 @@ class ImageNetworkSettings(Settings):
     """Bernoulli rate after the fully connected layers."""
 
 
+N_TOP = 5
+N_VALUES_SEEN = 2**24
+"""Pixels looked at for their mean and standard deviation; more change no digit that matters."""
+
+
 class ImageTask:
-    """A classification task over pictures in memory."""
+    """A classification task over pictures.
+
+    Args:
+        train: pictures to choose training sets from, with x*.
+        val: validation pictures; their x* is not used.
+        test: test pictures; their x* is not used.
+        n_classes: labels are below this.
+        network: the student.
+        cropping: stored pictures to those that the network sees; None: as they are stored.
+        ten_crops: test on ten crops of each picture, their class probabilities summed.
+    """
 
     metric = Metric("accuracy")
     xstar_kind: XstarKind = "region"
     xstar_dim = 1
+    found: Mapping[str, int] = MappingProxyType({})
+    """What was wrong with the source, or had to be changed, and how often."""
 
     def __init__(
         self,
@@ -43,37 +64,41 @@ class ImageTask:
         test: Pictures,
         n_classes: int,
         network: ImageNetworkSettings,
+        cropping: Cropping | None = None,
+        ten_crops: bool = False,
     ) -> None:
         self._pictures = (train, val, test)
         self.n_classes = n_classes
         self.network_settings = network
-        pixels = train.x.astype("float32") / 255
+        side = train.x.shape[-1]
+        self._cropping = cropping or Cropping(side, side)
+        self._ten_crops = ten_crops
+        every = -(-train.x.size // N_VALUES_SEEN)  # rounded up
+        pixels = train.x[::every].astype("float32") / 255
         self.mean = pixels.mean((0, 2, 3)).tolist()
         self.std = pixels.std((0, 2, 3)).tolist()
 
     def splits(
         self, size: int, seed: int, control: Control = "real", xstar_frac: float = 1.0
     ) -> Splits:
-        """Return `size` training rows with x* under a control, and all of validation and test."""
+        """Return `size` training rows with x* under a control, and all of validation and test.
+
+        The fraction is one of the training rows that have x* at all.
+        """
         train, val, test = self._pictures
         rows = nested_rows(train.y, size, seed)
-        boxes = control_boxes(train.boxes[rows], control, seed, *train.x.shape[2:])
-        has = torch.from_numpy(rows_with_xstar(size, xstar_frac, seed))
+        regions, has = train.regions(rows, control, seed)
+        has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
         return Splits(
-            PictureSplit(
-                torch.from_numpy(train.x[rows]),
-                torch.from_numpy(train.y[rows]),
-                torch.from_numpy(boxes),
-                has,
-            ),
-            PictureSplit(torch.from_numpy(val.x), torch.from_numpy(val.y)),
-            PictureSplit(torch.from_numpy(test.x), torch.from_numpy(test.y)),
+            PictureSplit(train.x, train.y[rows], rows, self._cropping, regions, has),
+            PictureSplit(val.x, val.y, _all(val), self._cropping),
+            PictureSplit(test.x, test.y, _all(test), self._cropping, ten_crops=self._ten_crops),
         )
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
         settings = self.network_settings
-        size = self._pictures[0].x.shape[-1]
+        size = self._cropping.size
         if settings.name == "vgg16-bn":
             return vgg16_bn(self.n_classes, size, self.mean, self.std, settings.dropout)
         return small_vgg(
@@ -88,18 +113,24 @@ class ImageTask:
 
     def example(self) -> Tensor:
         """Return two pictures."""
-        return torch.from_numpy(self._pictures[0].x[:2]).float() / 255
+        train, n = self._pictures[0], 2
+        split = PictureSplit(train.x, train.y[:n], np.arange(n), self._cropping)
+        return next(split.batches(n)).x
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy of each row, (B,)."""
         return F.cross_entropy(output, y, reduction="none")
 
     def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
-        """Return accuracy and mean cross-entropy."""
-        return {
+        """Return accuracy and mean cross-entropy; with more than 5 classes, top-5 too."""
+        scores = {
             "accuracy": (output.argmax(1) == y).float().mean().item(),
             "loss": F.cross_entropy(output, y).item(),
         }
+        if self.n_classes > N_TOP:
+            top = output.topk(N_TOP, dim=1).indices  # (N, 5)
+            scores["top5"] = (top == y[:, None]).any(1).float().mean().item()
+        return scores
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
         """Score the most frequent class of the training rows."""
@@ -110,3 +141,7 @@ class ImageTask:
     def is_uninformative(self, output: Tensor) -> bool:
         """Tell whether class probabilities do not change from picture to picture."""
         return bool(output.softmax(1).std(0).max() < 1e-3)
+
+
+def _all(pictures: Pictures) -> NDArray[np.int64]:
+    return np.arange(len(pictures.y))
