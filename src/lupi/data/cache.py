@@ -87,9 +87,9 @@ def load(
         with FileLock(cache / f"{key}.lock"):
             if not folder.exists():
                 _build(tree, source, wanted, folder, findings, on_decoded)
-    except PermissionError as error:
+    except (PermissionError, FileExistsError, NotADirectoryError) as error:
         raise LupiError(
-            f"task.cache: {cache} can't be written ({error.strerror}); choose another folder"
+            f"task.cache: {cache} can't be used ({error.strerror}); choose another folder"
         ) from None
     return _open(folder, findings)
 
