@@ -50,12 +50,17 @@ def prepare_data(task: dict[str, Any]) -> None:
 
     from lupi.tasks.registry import prepare_task
 
-    with Progress(console=stderr, transient=True) as progress:
-        bar = progress.add_task("decoding pictures", total=None, visible=False)
-        lines = prepare_task(
-            task,
-            lambda done, total: progress.update(bar, completed=done, total=total, visible=True),
-        )
+    progress = Progress(console=stderr, transient=True, disable=not stderr.is_terminal)
+    bar = progress.add_task("decoding pictures")
+
+    def show(done: int, total: int) -> None:
+        progress.start()  # nothing is drawn where nothing has to be decoded
+        progress.update(bar, completed=done, total=total)
+
+    try:
+        lines = prepare_task(task, show)
+    finally:
+        progress.stop()
     for line in lines:
         say(escape(line))
 

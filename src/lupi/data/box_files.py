@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from lupi.data.index import Box, Findings
-from lupi.data.trees import Tree
+from lupi.data.trees import Tree, read_text
 from lupi.errors import LupiError
 
 
@@ -80,7 +80,7 @@ def _csv(tree: Tree, path: str) -> Iterator[Line]:
 
 def _coco(tree: Tree, path: str) -> Iterator[Line]:
     try:
-        content = json.loads(_text(tree, path))
+        content = json.loads(read_text(tree, path))
         images = {image["id"]: image for image in content["images"]}
         annotations = [(a["image_id"], a["bbox"]) for a in content["annotations"]]
         files = {key: str(image["file_name"]) for key, image in images.items()}
@@ -104,7 +104,7 @@ def read_table(
     tree: Tree, path: str, columns: tuple[str, ...]
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the lines of a CSV with a header, each with where it stands."""
-    reader = csv.DictReader(io.StringIO(_text(tree, path), newline=""))
+    reader = csv.DictReader(io.StringIO(read_text(tree, path), newline=""))
     missing = [column for column in columns if column not in (reader.fieldnames or [])]
     if missing:
         raise LupiError(
@@ -113,13 +113,6 @@ def read_table(
         )
     for row in reader:
         yield f"{path}, line {reader.line_num}", {key: row[key] or "" for key in row if key}
-
-
-def _text(tree: Tree, path: str) -> str:
-    try:
-        return tree.read(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LupiError(f"{path} can't be read from {tree.root}: {error}") from None
 
 
 def _box(numbers: Any) -> Box | None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lupi.data.decode import Fit, refusing_bombs
 from lupi.data.holdout import hold_out
-from lupi.data.index import Finding, Findings, OnBad, Part, Source, pick_classes
+from lupi.data.index import PARTS, Finding, Findings, OnBad, Part, Source, pick_classes
 from lupi.data.pictures import Pictures
 from lupi.data.trees import Tree, open_tree
 from lupi.data.writer import OnDecoded, PictureWriter
@@ -31,7 +31,6 @@ from lupi.errors import LupiError
 from lupi.settings import fingerprint
 
 FORMAT = 1
-PARTS: tuple[Part, ...] = ("train", "val", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +81,19 @@ def load(
     tree = open_tree(root)
     key = fingerprint({"format": FORMAT, "files": tree.fingerprint, **asdict(wanted)})
     folder = cache / key
+    lock = FileLock(cache / f"{key}.lock")
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with FileLock(cache / f"{key}.lock"):
-            if not folder.exists():
-                _build(tree, source, wanted, folder, findings, on_decoded)
-    except (PermissionError, FileExistsError, NotADirectoryError) as error:
+        lock.acquire()
+    except OSError as error:
         raise LupiError(
             f"task.cache: {cache} can't be used ({error.strerror}); choose another folder"
         ) from None
+    try:
+        if not folder.exists():
+            _build(tree, source, wanted, folder, findings, on_decoded)
+    finally:
+        lock.release()
     return _open(folder, findings)
 
 
@@ -124,15 +127,16 @@ def _build(
 ) -> None:
     index = source.index(tree, findings)
     classes, items = pick_classes(index, wanted.classes, findings)
-    parts = hold_out(items, wanted.n_val, wanted.n_test, wanted.n_train, wanted.annotated_only)
+    w = wanted
+    parts = hold_out(items, w.n_val, w.n_test, w.n_train, w.annotated_only)
     unfinished = folder.with_name(f"{folder.name}.unfinished")  # ours alone: we hold the lock
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
     n_items = sum(map(len, parts.values()))
-    writer = PictureWriter(
-        tree, unfinished, n_items, classes, wanted.side, wanted.fit, wanted.convert_modes, findings
-    )
     try:
+        writer = PictureWriter(
+            tree, unfinished, n_items, classes, w.side, w.fit, w.convert_modes, findings
+        )
         with refusing_bombs():
             sizes = {part: writer.write(parts[part], on_decoded) for part in PARTS}
         _check_sizes(sizes, writer.y[: sizes["train"]], classes)
@@ -161,4 +165,4 @@ def _check_sizes(
         )
     for part in ("val", "test"):
         if not sizes[part]:
-            raise LupiError(f"there are no {part} pictures: set task.n_{part} to 1 or more")
+            raise LupiError(f"there are no {part} pictures of these classes that can be used")

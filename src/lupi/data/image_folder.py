@@ -10,14 +10,11 @@ masks: a folder                the picture's path with .png, below it: not black
 
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import get_args
 
 from lupi.data.box_files import Boxes, PictureNames, read_boxes, read_table
-from lupi.data.index import Findings, Index, Item, Part, has_picture_suffix, is_picture
+from lupi.data.index import PARTS, Findings, Index, Item, Part, has_picture_suffix, is_picture
 from lupi.data.trees import Tree, subfolders
 from lupi.errors import LupiError
-
-PARTS: tuple[Part, ...] = get_args(Part)
 
 
 @dataclass(frozen=True)
@@ -50,26 +47,25 @@ class ImageFolder:
 def _by_folder(tree: Tree, masks: str | None, findings: Findings) -> tuple[list[Item], list[str]]:
     """Let folders be classes: those of the root, or of train."""
     tops = [name for name in subfolders(tree, "") if not _is_in(name, masks)]
-    folders: dict[str, tuple[Part, str]] = {}
+    classes = subfolders(tree, "train") if "train" in tops else tops
+    folders: dict[str, tuple[Part, str]] = {name: ("train", name) for name in tops}
     if "train" in tops:
-        classes = subfolders(tree, "train")
-        for part in PARTS:
-            for name in subfolders(tree, part):
-                if name in classes:
-                    folders[f"{part}/{name}"] = (part, name)
-                else:
-                    findings.add(f"{part}/{name}", "unknown class folder", "train has no such one")
-    else:
-        classes = tops
-        folders = {name: ("train", name) for name in tops}
+        found = [(part, name) for part in PARTS for name in subfolders(tree, part)]
+        folders = {f"{part}/{name}": (part, name) for part, name in found}
+    for folder, (_, label) in folders.items():
+        if label not in classes:
+            findings.add(folder, "unknown class folder", "train has no such one")
     items = []
     for name in tree.names:
-        folder, _, _ = name.rpartition("/")
+        folder = name.rpartition("/")[0]
         while folder and folder not in folders:  # pictures may lie deeper
             folder = folder.rpartition("/")[0]
-        if folder and is_picture(name, findings):
+        if folder:
             part, label = folders[folder]
-            items.append(Item(name, label, part))
+            if label in classes and is_picture(name, findings):
+                items.append(Item(name, label, part))
+        elif has_picture_suffix(name) and not _is_in(name, masks):
+            findings.add(name, "picture outside the class folders")
     return items, classes
 
 

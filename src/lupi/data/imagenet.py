@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from lupi.data.index import Findings, Index, Item, is_picture
 from lupi.data.pascal import Annotation, BadXmlError, read_annotation
-from lupi.data.trees import Tree, subfolders
+from lupi.data.trees import Tree, read_text, subfolders
 from lupi.errors import LupiError
 
 PICTURES = ("Data/CLS-LOC/train", "train")
@@ -67,7 +67,7 @@ def _files_by_class(tree: Tree, folder: str) -> dict[str, list[str]]:
 def _class_list(tree: Tree) -> list[str]:
     if CLASS_LIST not in tree.names:
         return []
-    lines = tree.read(CLASS_LIST).decode().splitlines()
+    lines = read_text(tree, CLASS_LIST).splitlines()
     return [line.split()[0] for line in lines if line.strip()]
 
 

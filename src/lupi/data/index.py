@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from lupi.data.trees import Tree
 from lupi.errors import LupiError
 
 Part = Literal["train", "val", "test"]
+PARTS: tuple[Part, ...] = get_args(Part)
 OnBad = Literal["stop", "skip"]
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels, end excluded."""
@@ -136,6 +137,8 @@ def pick_classes(
             f"task.classes: {unknown[0]!r} is not a class; there are {len(known)}, "
             f"such as {', '.join(known[:3])}"
         )
+    if len(set(chosen)) < len(chosen):
+        raise LupiError("task.classes: a class is named twice")
     trained = Counter(item.label for item in index.items if item.part == "train")
     for name in chosen:
         if not trained[name]:

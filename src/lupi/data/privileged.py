@@ -59,7 +59,8 @@ def controlled_boxes(
 ) -> BoxRegions:
     """Apply a control among the rows that have boxes; the others stay without."""
     out = boxes.astype(np.int64)
-    out[has] = control_boxes(out[has], control, seed, side, side)
+    if has.any():
+        out[has] = control_boxes(out[has], control, seed, side, side)
     return BoxRegions(out, side)
 
 

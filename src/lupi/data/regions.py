@@ -13,7 +13,8 @@ def box_mask(boxes: Tensor, height: int, width: int) -> Tensor:
 
     Boxes are (B, 4), or several a row (B, K, 4); one whose end is not after its start is empty.
     """
-    x0, y0, x1, y1 = boxes.view(len(boxes), -1, 4)[..., None].unbind(2)  # (B, K, 1) each
+    several = boxes[:, None] if boxes.dim() == 2 else boxes
+    x0, y0, x1, y1 = several[..., None].unbind(2)  # (B, K, 1) each
     columns = torch.arange(width, device=boxes.device)
     rows = torch.arange(height, device=boxes.device)
     in_x = (columns >= x0) & (columns < x1)  # (B, K, W)

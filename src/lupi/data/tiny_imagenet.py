@@ -15,7 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from lupi.data.index import Box, Findings, Index, Item, is_picture
-from lupi.data.trees import Tree, subfolders
+from lupi.data.trees import Tree, read_text, subfolders
 from lupi.errors import LupiError
 
 VAL_LIST = "val/val_annotations.txt"
@@ -32,7 +32,7 @@ class TinyImagenet:
             raise LupiError(
                 f"task.root: {tree.root} is not laid out as Tiny ImageNet: it has no {missing[0]}"
             )
-        classes = tree.read("wnids.txt").decode().split()
+        classes = read_text(tree, "wnids.txt").split()
         return Index([*_train(tree, classes, findings), *_test(tree, classes, findings)], classes)
 
 

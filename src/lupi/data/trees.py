@@ -50,7 +50,10 @@ class Tree(Protocol):
 def open_tree(root: Path) -> Tree:
     """Open a folder or a zip file."""
     if root.is_dir():
-        return FolderTree(root)
+        try:
+            return FolderTree(root)
+        except OSError as error:
+            raise LupiError(f"task.root: {root} can't be listed: {error}") from None
     if root.is_file() and zipfile.is_zipfile(root):
         return ZipTree(root)
     found = "is neither" if root.exists() else "does not exist"
@@ -86,6 +89,8 @@ class FolderTree:
                     status = entry.stat()
                     self.names.append(name)
                     self._lines.append(f"{name}\0{status.st_size}\0{status.st_mtime_ns}")
+                elif entry.is_symlink():  # it leads nowhere: let who reads it say so
+                    self.names.append(name)
 
     def read(self, name: str) -> bytes:
         """Return the content of a file."""
@@ -159,6 +164,14 @@ def _refuse_escape(root: Path, name: str) -> None:
 def _check_size(name: str, n_bytes: int) -> None:
     if n_bytes > MAX_FILE_BYTES:
         raise OSError(f"{name} has {n_bytes:,} bytes; at most {MAX_FILE_BYTES:,} are read")
+
+
+def read_text(tree: Tree, name: str) -> str:
+    """Return the content of a list that the task can't do without."""
+    try:
+        return tree.read(name).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LupiError(f"{name} can't be read from {tree.root}: {error}") from None
 
 
 def subfolders(tree: Tree, folder: str) -> list[str]:

@@ -25,6 +25,9 @@ from lupi.errors import LupiError
 OnDecoded = Callable[[int, int], None]
 """Called with the number of pictures decoded so far, and of all."""
 
+ROUNDING = 1e-6
+"""Pixels by which a box may stick out because it was scaled."""
+
 
 class PictureWriter:
     """Fills rows from the first on; what can't be decoded takes none and is reported.
@@ -83,7 +86,7 @@ class PictureWriter:
         """Write what is not written yet."""
         self.x.flush()
         most = max(map(len, self.boxes), default=0)
-        boxes = np.zeros((len(self.boxes), most, 4), dtype=np.int16)
+        boxes = np.zeros((len(self.boxes), max(most, 1), 4), dtype=np.int16)
         for row, of_row in enumerate(self.boxes):
             boxes[row, : len(of_row)] = np.array(of_row, dtype=np.int16).reshape(-1, 4)
         np.save(self.folder / "boxes.npy", boxes)
@@ -128,7 +131,7 @@ class PictureWriter:
             elif clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
                 self.findings.add(item.name, "box outside the picture", f"{given}; not used")
             else:
-                if clipped != (x0, y0, x1, y1):
+                if max(map(abs, np.subtract(clipped, (x0, y0, x1, y1)))) > ROUNDING:
                     self.findings.add(item.name, "box outside the picture", f"{given}; cut off")
                 placed = place_box(clipped, window, self.side)
                 if placed is None:

@@ -25,8 +25,8 @@ def _predict(method: Method, x: Tensor) -> Tensor:
     """Predict; for V crops of each picture (B, V, C, H, W), the log of their mean softmax."""
     if x.dim() != 5:
         return method.predict(x)
-    logits: Tensor = method.predict(x.flatten(0, 1)).unflatten(0, x.shape[:2])  # (B, V, n)
-    return logits.log_softmax(2).logsumexp(1) - math.log(x.shape[1])
+    crops = [method.predict(crop).log_softmax(1) for crop in x.unbind(1)]  # one by one: memory
+    return torch.stack(crops).logsumexp(0) - math.log(len(crops))
 
 
 def describe_noise(method: Method, task: Task, batch: Batch) -> dict[str, dict[str, float]]:

@@ -174,6 +174,21 @@ def test_box_that_sticks_out_is_cut_off(root: Path) -> None:
     assert loaded.train.boxes[0].tolist() == [[0, 16, 10, 32]]
 
 
+def test_a_box_that_fills_the_picture_is_not_outside_because_of_rounding(tmp_path: Path) -> None:
+    root = imagenet(tmp_path / "imagenet")  # pictures of 80 x 60; 147 * (80 / 147) is more than 80
+    for path in root.rglob("*.xml"):
+        path.write_text(annotation((0, 0, 147, 147), size=(147, 147)))
+    settings = ImagenetSettings(
+        root=root, image_size=60, stored_size=60, n_val=1, n_test=1, cache=tmp_path / "cache"
+    )
+    assert not load_pictures(settings).findings.counts()
+
+
+def test_a_picture_that_is_a_link_to_nowhere(root: Path) -> None:
+    (root / "cats/link.png").symlink_to(root / "gone.png")
+    assert n_pictures(check(root, "unreadable picture", "cats/link.png")) == 12
+
+
 def test_masks_that_cannot_be_used(root: Path) -> None:
     name = _training_picture(root)
     for path in [path for kind in ("cats", "dogs") for path in (root / kind).iterdir()]:
@@ -209,6 +224,7 @@ def test_not_enough_room(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(LupiError, match=r"task.cache: 0.0 GiB are needed .* fewer pictures"):
         load(root)
+    assert not [path for path in (root.parent / "cache").iterdir() if path.is_dir()]
 
 
 def test_a_cache_that_is_a_file(root: Path) -> None:

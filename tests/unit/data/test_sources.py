@@ -112,6 +112,8 @@ def test_classes_by_number_and_by_name(tiny: Path) -> None:
     assert pick_classes(index, chosen, findings)[0] == list(chosen)
     with pytest.raises(LupiError, match="4 were asked for; there are 3"):
         pick_classes(index, 4, findings)
+    with pytest.raises(LupiError, match="named twice"):
+        pick_classes(index, ("n00000000", "n00000000"), findings)
     with pytest.raises(LupiError, match="'dog' is not a class"):
         pick_classes(index, ("n00000000", "dog"), findings)
 
@@ -314,6 +316,11 @@ def test_parts_in_folders(tmp_path: Path) -> None:
 def test_wrong_lines_of_a_table_of_boxes(folder: Path, line: str, kind: str) -> None:
     append(folder / "boxes.csv", line)
     check(BOXES, folder, kind, "boxes.csv, line 14")
+
+
+def test_pictures_outside_the_class_folders(folder: Path) -> None:
+    save_picture(folder / "stray.png")
+    check(BOXES, folder, "picture outside the class folders", "stray.png")
 
 
 def test_a_file_that_is_no_picture(folder: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from conftest import digits_task
-from lupi.core import Batch, Losses, Method
+from lupi.core import Batch, Control, Losses, Method
 from lupi.errors import LupiError
 from lupi.settings import Settings
 from lupi.tasks.registry import build_task, prepare_task, resolve_task
@@ -86,6 +86,16 @@ def test_a_fraction_of_rows_with_xstar_is_one_of_those_that_have_any(mine: dict[
         assert batch.has_xstar is not None
         assert batch.has_xstar.sum() == n
         assert (batch.y[batch.has_xstar] == 1).all()
+
+
+@pytest.mark.parametrize("control", ["real", "shuffled", "constant", "random"])
+def test_without_any_x_star_training_goes_on(
+    mine: dict[str, Any], tmp_path: Path, control: Control
+) -> None:
+    Path(mine["root"], "boxes.csv").write_text("file,x0,y0,x1,y1\n")
+    result = run(run_settings(mine, control=control), tmp_path / "run")
+    assert result["status"] == "finished"
+    assert result["data"] == {"training picture without x*": 8}
 
 
 def test_a_run_records_what_was_found(mine: dict[str, Any], tmp_path: Path) -> None:
