@@ -75,13 +75,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    from lupi.data.digits import DigitsSettings
     from lupi.methods.registry import methods
     from lupi.tasks.image import ImageNetworkSettings
+    from lupi.tasks.picture_files import AugmentSettings
+    from lupi.tasks.registry import TASKS
     from lupi.train.settings import TrainSettings
 
     page = (ROOT / "docs/settings.md").read_text()
-    for model in (DigitsSettings, ImageNetworkSettings, TrainSettings):
+    tasks = [task.Settings for task in TASKS.values()]
+    for model in (*tasks, AugmentSettings, ImageNetworkSettings, TrainSettings):
         for key in model.model_fields:
             assert f"`{key}`" in page, key
     for method in methods().values():

@@ -17,8 +17,10 @@ def bench(
 ) -> None:
     """Measure a training step of each method on a VGG-16-BN at 64x64, against no-xstar's.
 
-    Also the student's inference, the method detached, against a plain network's. Everything
-    alternates in one process, so a noisy machine disturbs all alike: trust the ratios only.
+    Also the student's inference, the method detached, against a plain network's, and how many
+    pictures one process supplies (from a cache, augmented) against what no-xstar consumes.
+    Everything alternates in one process, so a noisy machine disturbs all alike: trust the ratios
+    only.
     """
     from lupi.bench import measure
 
@@ -36,3 +38,8 @@ def bench(
         for row in rows:
             table.add_row(row["name"], f"{row['ratio']:.2f}", f"{row['seconds']:.4f}")
         Console().print(table)
+    rates = result["input"]
+    print(
+        f"input: {rates['supplied_per_second']:.0f} pictures/s supplied, "
+        f"{rates['consumed_per_second']:.1f} consumed: {rates['ratio']:.0f} times as many"
+    )

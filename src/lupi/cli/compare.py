@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lupi.cli.output import Json, Sets, Workers, print_summary, resumable, say
+from lupi.cli.output import Json, Sets, Workers, prepare_data, print_summary, resumable, say
 
 
 def compare(
@@ -57,7 +57,10 @@ def run_comparison(
     from lupi.compare.settings import ComparisonSettings, make_plan
     from lupi.records import read_comparison
 
-    plan = make_plan(ComparisonSettings.parse(raw, ""))
+    settings = ComparisonSettings.parse(raw, "")
+    with resumable():
+        prepare_data(settings.task)
+    plan = make_plan(settings)
     folder = out or Path("runs") / plan.settings.name
     n_missing = len(missing_jobs(plan, folder))
     n_workers = workers or _n_cores()

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, all else on stderr.")
@@ -41,6 +42,27 @@ def resumable() -> Iterator[None]:
 def say(message: str) -> None:
     """Tell the person at the terminal something that is not a result."""
     stderr.print(message, highlight=False, soft_wrap=True)
+
+
+def prepare_data(task: dict[str, Any]) -> None:
+    """Decode a task's pictures, if it has any to decode, under a bar; say what was found."""
+    from rich.progress import Progress
+
+    from lupi.tasks.registry import prepare_task
+
+    progress = Progress(console=stderr, transient=True, disable=not stderr.is_terminal)
+    bar = progress.add_task("decoding pictures")
+
+    def show(done: int, total: int) -> None:
+        progress.start()  # nothing is drawn where nothing has to be decoded
+        progress.update(bar, completed=done, total=total)
+
+    try:
+        lines = prepare_task(task, show)
+    finally:
+        progress.stop()
+    for line in lines:
+        say(escape(line))
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lupi.cli.output import Json, Sets, print_json, resumable, say, stderr
+from lupi.cli.output import Json, Sets, prepare_data, print_json, resumable, say, stderr
 
 if TYPE_CHECKING:
     from lupi.train.fit import Row
@@ -37,7 +37,10 @@ def train(
     from lupi.settings import override, read_yaml, unknown_name
     from lupi.train.run import run
 
-    plan = make_plan(ComparisonSettings.parse(override(read_yaml(settings), set_ or []), ""))
+    comparison = ComparisonSettings.parse(override(read_yaml(settings), set_ or []), "")
+    with resumable():
+        prepare_data(comparison.task)
+    plan = make_plan(comparison)
     arm = arm or plan.arms[0].name
     if arm not in (names := [a.name for a in plan.arms]):
         raise LupiError(f"--arm: {unknown_name('arm', arm, names)}")

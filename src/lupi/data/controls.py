@@ -26,9 +26,9 @@ def control_vectors(xstar: NDArray[np.float32], control: Control, seed: int) -> 
 def control_boxes(
     boxes: NDArray[np.int64], control: Control, seed: int, height: int, width: int
 ) -> NDArray[np.int64]:
-    """Apply a control to boxes (N, 4).
+    """Apply a control to boxes (N, 4), or to several a row (N, K, 4), some of them empty.
 
-    shuffled: every picture gets another picture's box; constant: every picture gets the mean
+    shuffled: every picture gets another picture's boxes; constant: every picture gets the mean
     box; random: boxes of the same sizes at places drawn evenly over the picture.
     """
     if control == "real":
@@ -37,10 +37,30 @@ def control_boxes(
     if control == "shuffled":
         return boxes[_another_row(len(boxes), rng)]
     if control == "constant":
-        return np.repeat(np.rint(boxes.mean(0, keepdims=True)).astype(np.int64), len(boxes), axis=0)
-    sizes = (boxes[:, 2:] - boxes[:, :2])[_another_row(len(boxes), rng)]
+        every = boxes.reshape(-1, 4)
+        filled = every[(every[:, 2:] > every[:, :2]).all(1)]
+        mean = np.zeros_like(boxes)
+        mean.reshape(len(boxes), -1)[:, :4] = np.rint(filled.mean(0)) if len(filled) else 0
+        return mean
+    sizes = (boxes[..., 2:] - boxes[..., :2])[_another_row(len(boxes), rng)]
     start = rng.integers(0, np.array([width, height]) - sizes + 1)
-    return np.concatenate([start, start + sizes], axis=1)
+    return np.concatenate([start, start + sizes], axis=-1)
+
+
+def control_masks(
+    n: int, control: Control, seed: int, side: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return whose mask each of n pictures gets, and how far it is moved down and right (n, 2).
+
+    shuffled: another picture's; random: another picture's, moved around the edges to a place
+    drawn evenly. (constant is the mean of all masks: no one's.)
+    """
+    still = np.zeros((n, 2), dtype=np.int64)
+    if control not in ("shuffled", "random"):
+        return np.arange(n), still
+    rng = np.random.default_rng(derive_seed(seed, "control", control))
+    other = _another_row(n, rng)
+    return other, rng.integers(0, side, (n, 2)) if control == "random" else still
 
 
 def _another_row(n: int, rng: np.random.Generator) -> NDArray[np.int64]:

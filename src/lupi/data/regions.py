@@ -9,13 +9,18 @@ from torch import Tensor
 
 
 def box_mask(boxes: Tensor, height: int, width: int) -> Tensor:
-    """Return (B, 1, height, width): 1 inside the box of each row of (B, 4), 0 outside."""
-    x0, y0, x1, y1 = (edge[:, None] for edge in boxes.unbind(1))  # (B, 1) each
+    """Return (B, 1, height, width): 1 inside the boxes of each row, 0 outside.
+
+    Boxes are (B, 4), or several a row (B, K, 4); one whose end is not after its start is empty.
+    """
+    several = boxes[:, None] if boxes.dim() == 2 else boxes
+    x0, y0, x1, y1 = several[..., None].unbind(2)  # (B, K, 1) each
     columns = torch.arange(width, device=boxes.device)
     rows = torch.arange(height, device=boxes.device)
-    in_x = (columns >= x0) & (columns < x1)  # (B, W)
-    in_y = (rows >= y0) & (rows < y1)  # (B, H)
-    return (in_y[:, :, None] & in_x[:, None, :])[:, None].float()
+    in_x = (columns >= x0) & (columns < x1)  # (B, K, W)
+    in_y = (rows >= y0) & (rows < y1)  # (B, K, H)
+    n_boxes = in_y.float().transpose(1, 2) @ in_x.float()  # (B, H, W): how many hold a pixel
+    return (n_boxes > 0)[:, None].float()
 
 
 def blackout(x: Tensor, mask: Tensor) -> Tensor:

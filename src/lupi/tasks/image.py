@@ -1,16 +1,19 @@
 """Classification of pictures, with the box of the object as privileged information."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Control, Split, Splits, XstarKind
-from lupi.data.controls import control_boxes
 from lupi.data.pictures import Pictures, PictureSplit
 from lupi.data.subsets import nested_rows, rows_with_xstar
+from lupi.data.windows import Cropping
 from lupi.nn.resnet import resnet18, resnet50
 from lupi.nn.vgg import Activation, small_vgg, vgg16_bn
 from lupi.records import Metric
@@ -32,12 +35,29 @@ class ImageNetworkSettings(Settings):
     """Of the fully connected layers of VGGs; `sigmoid` is info-dropout's in the CVPR 2018 paper."""
 
 
+N_TOP = 5
+N_VALUES_SEEN = 2**24
+"""Pixels looked at for their mean and standard deviation; more change no digit that matters."""
+
+
 class ImageTask:
-    """A classification task over pictures in memory."""
+    """A classification task over pictures.
+
+    Args:
+        train: pictures to choose training sets from, with x*.
+        val: validation pictures; their x* is not used.
+        test: test pictures; their x* is not used.
+        n_classes: labels are below this.
+        network: the student.
+        cropping: stored pictures to those that the network sees; None: as they are stored.
+        ten_crops: test on ten crops of each picture, their class probabilities summed.
+    """
 
     metric = Metric("accuracy")
     xstar_kind: XstarKind = "region"
     xstar_dim = 1
+    found: Mapping[str, int] = MappingProxyType({})
+    """What was wrong with the source, or had to be changed, and how often."""
 
     def __init__(
         self,
@@ -46,11 +66,17 @@ class ImageTask:
         test: Pictures,
         n_classes: int,
         network: ImageNetworkSettings,
+        cropping: Cropping | None = None,
+        ten_crops: bool = False,
     ) -> None:
         self._pictures = (train, val, test)
         self.n_classes = n_classes
         self.network_settings = network
-        pixels = train.x.astype("float32") / 255
+        side = train.x.shape[-1]
+        self._cropping = cropping or Cropping(side, side)
+        self._ten_crops = ten_crops
+        every = -(-train.x.size // N_VALUES_SEEN)  # rounded up
+        pixels = train.x[::every].astype("float32") / 255
         self.mean = pixels.mean((0, 2, 3)).tolist()
         self.std = pixels.std((0, 2, 3)).tolist()
 
@@ -64,35 +90,33 @@ class ImageTask:
     ) -> Splits:
         """Return `size` training rows with x* under a control, and all of validation and test.
 
-        With `reveal` (an oracle) these have x* too, under the same control.
+        The fraction is one of the training rows that have x* at all. With `reveal` (an oracle)
+        validation and test rows have x* too, under the same control.
         """
         train, val, test = self._pictures
         rows = nested_rows(train.y, size, seed)
-        boxes = control_boxes(train.boxes[rows], control, seed, *train.x.shape[2:])
-        has = torch.from_numpy(rows_with_xstar(size, xstar_frac, seed))
+        regions, has = train.regions(rows, control, seed)
+        has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
         return Splits(
-            PictureSplit(
-                torch.from_numpy(train.x[rows]),
-                torch.from_numpy(train.y[rows]),
-                torch.from_numpy(boxes),
-                has,
-            ),
+            PictureSplit(train.x, train.y[rows], rows, self._cropping, regions, has),
             self._held_out(val, control if reveal else None, seed),
-            self._held_out(test, control if reveal else None, seed),
+            self._held_out(test, control if reveal else None, seed, self._ten_crops),
         )
 
-    def _held_out(self, rows: Pictures, control: Control | None, seed: int) -> PictureSplit:
+    def _held_out(
+        self, pictures: Pictures, control: Control | None, seed: int, ten_crops: bool = False
+    ) -> PictureSplit:
         """Return validation or test rows, without x* unless a control for it is given."""
-        x, y = torch.from_numpy(rows.x), torch.from_numpy(rows.y)
+        rows = np.arange(len(pictures.y))
         if control is None:
-            return PictureSplit(x, y)
-        boxes = control_boxes(rows.boxes, control, seed, *rows.x.shape[2:])
-        return PictureSplit(x, y, torch.from_numpy(boxes), torch.ones(len(y), dtype=torch.bool))
+            return PictureSplit(pictures.x, pictures.y, rows, self._cropping, ten_crops=ten_crops)
+        regions, has = pictures.regions(rows, control, seed)
+        return PictureSplit(pictures.x, pictures.y, rows, self._cropping, regions, has)
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
         s = self.network_settings
-        size = self._pictures[0].x.shape[-1]
+        size = self._cropping.size
         if s.name in ("resnet18", "resnet50"):
             build = resnet18 if s.name == "resnet18" else resnet50
             return build(self.n_classes, size, self.mean, self.std, s.dropout)
@@ -111,18 +135,24 @@ class ImageTask:
 
     def example(self) -> Tensor:
         """Return two pictures."""
-        return torch.from_numpy(self._pictures[0].x[:2]).float() / 255
+        train, n = self._pictures[0], 2
+        split = PictureSplit(train.x, train.y[:n], np.arange(n), self._cropping)
+        return next(split.batches(n)).x
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy of each row, (B,)."""
         return F.cross_entropy(output, y, reduction="none")
 
     def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
-        """Return accuracy and mean cross-entropy."""
-        return {
+        """Return accuracy and mean cross-entropy; with more than 5 classes, top-5 too."""
+        scores = {
             "accuracy": (output.argmax(1) == y).float().mean().item(),
             "loss": F.cross_entropy(output, y).item(),
         }
+        if self.n_classes > N_TOP:
+            top = output.topk(N_TOP, dim=1).indices  # (N, 5)
+            scores["top5"] = (top == y[:, None]).any(1).float().mean().item()
+        return scores
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
         """Score the most frequent class of the training rows."""

@@ -2,11 +2,22 @@
 
 from typing import Any
 
+from lupi.data.writer import OnDecoded
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
 from lupi.tasks.digits import DigitsTask
+from lupi.tasks.image import ImageTask
+from lupi.tasks.image_folder import ImageFolderTask
+from lupi.tasks.imagenet import ImagenetTask
+from lupi.tasks.picture_files import PictureFilesTask, load_pictures
+from lupi.tasks.tiny_imagenet import TinyImagenetTask
 
-TASKS = {"digits": DigitsTask}
+TASKS: dict[str, type[DigitsTask] | type[PictureFilesTask]] = {
+    "digits": DigitsTask,
+    "tiny-imagenet": TinyImagenetTask,
+    "imagenet": ImagenetTask,
+    "image-folder": ImageFolderTask,
+}
 
 
 def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -16,13 +27,26 @@ def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[st
     return {"name": task["name"], **resolved}, cls.Network.parse(network, "network").resolved()
 
 
-def build_task(task: dict[str, Any], network: dict[str, Any]) -> DigitsTask:
+def build_task(task: dict[str, Any], network: dict[str, Any]) -> ImageTask:
     """Build a task from its settings."""
     cls, options = _lookup(task)
-    return cls(cls.Settings.parse(options, "task"), cls.Network.parse(network, "network"))
+    built: ImageTask = cls(
+        cls.Settings.parse(options, "task"), cls.Network.parse(network, "network")
+    )
+    return built
 
 
-def _lookup(task: dict[str, Any]) -> tuple[type[DigitsTask], dict[str, Any]]:
+def prepare_task(task: dict[str, Any], on_decoded: OnDecoded) -> list[str]:
+    """Decode the pictures of a task now, so that it is quickly built; say what was found."""
+    cls, options = _lookup(task)
+    if not issubclass(cls, PictureFilesTask):
+        return []
+    loaded = load_pictures(cls.Settings.parse(options, "task"), on_decoded)
+    lines = loaded.findings.lines()
+    return [*lines, f"every file is named in {loaded.folder / 'about.json'}"] if lines else []
+
+
+def _lookup(task: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     if "name" not in task:
         raise LupiError(f"task.name: is required; known tasks: {', '.join(TASKS)}")
     if task["name"] not in TASKS:

@@ -1,5 +1,7 @@
 """Scores of a student on a split, and what the noise of a method looks like."""
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -15,8 +17,16 @@ def outputs(method: Method, split: Split, batch_size: int = 256) -> tuple[Tensor
     """Return the student's outputs for a whole split, and the targets. x* is not touched."""
     method.eval()
     device = next(method.parameters()).device
-    pairs = [(method.predict(b.x.to(device)).cpu(), b.y) for b in split.batches(batch_size)]
+    pairs = [(_predict(method, b.x.to(device)).cpu(), b.y) for b in split.batches(batch_size)]
     return torch.cat([output for output, _ in pairs]), torch.cat([y for _, y in pairs])
+
+
+def _predict(method: Method, x: Tensor) -> Tensor:
+    """Predict; for V crops of each picture (B, V, C, H, W), the log of their mean softmax."""
+    if x.dim() != 5:
+        return method.predict(x)
+    crops = [method.predict(crop).log_softmax(1) for crop in x.unbind(1)]  # one by one: memory
+    return torch.stack(crops).logsumexp(0) - math.log(len(crops))
 
 
 def describe_noise(method: Method, task: Task, batch: Batch) -> dict[str, dict[str, float]]:

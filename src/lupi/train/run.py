@@ -49,7 +49,9 @@ class RunSettings(Settings):
     @property
     def run_id(self) -> str:
         """The identity of these (resolved) settings."""
-        return fingerprint(self.resolved())
+        resolved = self.resolved()
+        resolved["task"].pop("cache", None)  # where decoded pictures lie decides no number
+        return fingerprint(resolved)
 
 
 def run(
@@ -93,6 +95,7 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
         _write_pictures(folder / "samples.npz", fitted.method, splits)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
+        **({"data": dict(task.found)} if task.found else {}),
         "format": FORMAT,
         "status": fitted.status,
         "metrics": metrics,

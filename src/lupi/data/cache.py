@@ -1,0 +1,168 @@
+"""Pictures decoded once into memory-mapped files.
+
+    <cache>/<key>/x.npy      (N, 3, S, S) bytes: training, then validation, then test pictures
+                  boxes.npy  (N, K, 4) of the source's boxes, filled up with empty ones
+                  masks.npy  (N, S, S) instead, if the source has masks
+                  has.npy    (N,) whether a picture has x*
+                  y.npy      (N,) labels
+                  about.json classes, sizes of the three parts, and everything found on the way
+
+The key is a fingerprint of the files of the source and of the settings that decide the content.
+A folder is written under another name and renamed when it is whole, so one that is there is good.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from lupi.data.decode import Fit, refusing_bombs
+from lupi.data.holdout import hold_out
+from lupi.data.index import PARTS, Finding, Findings, OnBad, Part, Source, pick_classes
+from lupi.data.pictures import Pictures
+from lupi.data.trees import Tree, open_tree
+from lupi.data.writer import OnDecoded, PictureWriter
+from lupi.errors import LupiError
+from lupi.settings import fingerprint
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which pictures of a source, and in what form. All of it is part of the cache's key."""
+
+    source: str
+    """The source with its own settings, as text."""
+    side: int
+    fit: Fit
+    classes: int | tuple[str, ...] | None
+    n_train: int | None
+    n_val: int
+    n_test: int
+    annotated_only: bool
+    convert_modes: bool
+    """Whether greyscale, CMYK, 16-bit and other files are converted, or bad."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The content of a cache folder."""
+
+    train: Pictures
+    val: Pictures
+    test: Pictures
+    classes: list[str]
+    findings: Findings
+    folder: Path
+
+    def found(self) -> dict[str, int]:
+        """Count what is worth recording: pictures without x*, and each kind of finding."""
+        assert self.train.has_region is not None
+        without = int((~self.train.has_region).sum())
+        return {"training picture without x*": without, **self.findings.counts()}
+
+
+def load(
+    root: Path,
+    source: Source,
+    wanted: Wanted,
+    cache: Path,
+    on_bad: OnBad,
+    on_decoded: OnDecoded = lambda done, total: None,
+) -> Loaded:
+    """Return the wanted pictures, decoding them first if the cache does not have them."""
+    findings = Findings(on_bad)
+    tree = open_tree(root)
+    key = fingerprint({"format": FORMAT, "files": tree.fingerprint, **asdict(wanted)})
+    folder = cache / key
+    lock = FileLock(cache / f"{key}.lock")
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as error:
+        raise LupiError(
+            f"task.cache: {cache} can't be used ({error.strerror}); choose another folder"
+        ) from None
+    try:
+        if not folder.exists():
+            _build(tree, source, wanted, folder, findings, on_decoded)
+    finally:
+        lock.release()
+    return _open(folder, findings)
+
+
+def _open(folder: Path, findings: Findings) -> Loaded:
+    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    findings.bad = [Finding(**finding) for finding in about["bad"]]
+    findings.notes = [Finding(**finding) for finding in about["notes"]]
+    findings.check()
+    arrays = {path.stem: np.load(path, mmap_mode="r") for path in folder.glob("*.npy")}
+    start, parts = 0, {}
+    for part in PARTS:
+        rows = slice(start, start + about["sizes"][part])
+        start = rows.stop
+        parts[part] = Pictures(
+            arrays["x"][rows],
+            np.array(arrays["y"][rows]),
+            arrays["boxes"][rows],
+            arrays["masks"][rows] if "masks" in arrays else None,
+            np.array(arrays["has"][rows]),
+        )
+    return Loaded(parts["train"], parts["val"], parts["test"], about["classes"], findings, folder)
+
+
+def _build(
+    tree: Tree,
+    source: Source,
+    wanted: Wanted,
+    folder: Path,
+    findings: Findings,
+    on_decoded: OnDecoded,
+) -> None:
+    index = source.index(tree, findings)
+    classes, items = pick_classes(index, wanted.classes, findings)
+    w = wanted
+    parts = hold_out(items, w.n_val, w.n_test, w.n_train, w.annotated_only)
+    unfinished = folder.with_name(f"{folder.name}.unfinished")  # ours alone: we hold the lock
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    n_items = sum(map(len, parts.values()))
+    try:
+        writer = PictureWriter(
+            tree, unfinished, n_items, classes, w.side, w.fit, w.convert_modes, findings
+        )
+        with refusing_bombs():
+            sizes = {part: writer.write(parts[part], on_decoded) for part in PARTS}
+        _check_sizes(sizes, writer.y[: sizes["train"]], classes)
+        writer.close()
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    about = {
+        "classes": classes,
+        "sizes": sizes,
+        "bad": [asdict(finding) for finding in findings.bad],
+        "notes": [asdict(finding) for finding in findings.notes],
+    }
+    (unfinished / "about.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+    unfinished.replace(folder)
+
+
+def _check_sizes(
+    sizes: dict[Part, int], train_y: NDArray[np.int64], classes: Sequence[str]
+) -> None:
+    counts = np.bincount(train_y, minlength=len(classes))
+    if not counts.all():
+        raise LupiError(
+            f"class {classes[int(counts.argmin())]} is left without a training picture that can "
+            "be used: name the classes to use in task.classes"
+        )
+    for part in ("val", "test"):
+        if not sizes[part]:
+            raise LupiError(f"there are no {part} pictures of these classes that can be used")

@@ -1,0 +1,159 @@
+"""Decode pictures, boxes and masks one after another into the files of a cache folder."""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.lib.format import open_memmap
+from numpy.typing import NDArray
+
+from lupi.data.decode import (
+    BadPictureError,
+    Decoded,
+    Fit,
+    decode_mask,
+    decode_picture,
+    place_box,
+    view_window,
+)
+from lupi.data.index import Box, Findings, Item
+from lupi.data.trees import Tree
+from lupi.errors import LupiError
+
+OnDecoded = Callable[[int, int], None]
+"""Called with the number of pictures decoded so far, and of all."""
+
+ROUNDING = 1e-6
+"""Pixels by which a box may stick out because it was scaled."""
+
+
+class PictureWriter:
+    """Fills rows from the first on; what can't be decoded takes none and is reported.
+
+    Args:
+        tree: where the pictures are.
+        folder: where the files go.
+        n_items: how many pictures will come.
+        classes: a label is the place of an item's class here.
+        side: height and width to store.
+        fit: what of a picture is shown.
+        convert_modes: convert what is not 8-bit RGB, or report it as bad.
+        findings: told of everything that is wrong.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        folder: Path,
+        n_items: int,
+        classes: Sequence[str],
+        side: int,
+        fit: Fit,
+        convert_modes: bool,
+        findings: Findings,
+    ) -> None:
+        self.tree, self.folder, self.n_items, self.findings = tree, folder, n_items, findings
+        self.side, self.fit, self.convert_modes = side, fit, convert_modes
+        self.labels = {name: label for label, name in enumerate(classes)}
+        self.n_seen = self.n_rows = 0
+        free = shutil.disk_usage(folder).free
+        if (needed := n_items * 3 * side * side) > free:
+            raise LupiError(
+                f"task.cache: {needed / 2**30:.1f} GiB are needed in {folder.parent}, "
+                f"{free / 2**30:.1f} are free; choose another folder, or fewer pictures (n_train)"
+            )
+        self.x = self._file("x", (n_items, 3, side, side))
+        self.masks: NDArray[np.uint8] | None = None
+        self.boxes: list[list[tuple[int, int, int, int]]] = []
+        self.y = np.zeros(n_items, dtype=np.int64)
+        self.has = np.zeros(n_items, dtype=np.bool_)
+
+    def write(self, items: Sequence[Item], on_decoded: OnDecoded) -> int:
+        """Decode items into the next rows; return how many could be."""
+        before = self.n_rows
+        told = 0.0
+        for item in items:
+            self._write(item)
+            self.n_seen += 1
+            if time.monotonic() - told > 0.1 or self.n_seen == self.n_items:
+                told = time.monotonic()
+                on_decoded(self.n_seen, self.n_items)
+        return self.n_rows - before
+
+    def close(self) -> None:
+        """Write what is not written yet."""
+        self.x.flush()
+        most = max(map(len, self.boxes), default=0)
+        boxes = np.zeros((len(self.boxes), max(most, 1), 4), dtype=np.int16)
+        for row, of_row in enumerate(self.boxes):
+            boxes[row, : len(of_row)] = np.array(of_row, dtype=np.int16).reshape(-1, 4)
+        np.save(self.folder / "boxes.npy", boxes)
+        np.save(self.folder / "y.npy", self.y)
+        np.save(self.folder / "has.npy", self.has)
+
+    def _file(self, name: str, shape: tuple[int, ...]) -> np.memmap:
+        return open_memmap(self.folder / f"{name}.npy", mode="w+", dtype=np.uint8, shape=shape)
+
+    def _write(self, item: Item) -> None:
+        try:
+            picture = decode_picture(self.tree.read(item.name), self.side, self.fit)
+        except (BadPictureError, OSError) as error:
+            self.findings.add(item.name, "unreadable picture", str(error))
+            return
+        if picture.converted is not None:
+            if not self.convert_modes:
+                self.findings.add(item.name, f"{picture.converted} picture", "not 8-bit RGB")
+                return
+            self.findings.note(item.name, f"{picture.converted} picture converted to RGB")
+        row = self.n_rows
+        self.x[row] = picture.pixels
+        self.y[row] = self.labels[item.label]
+        self.boxes.append(self._boxes(item, picture))
+        self.has[row] = bool(self.boxes[-1]) or self._mask(item, picture, row)
+        self.n_rows += 1
+
+    def _boxes(self, item: Item, picture: Decoded) -> list[tuple[int, int, int, int]]:
+        """Return the boxes of a picture that can be used, in stored pixels."""
+        width, height = picture.width, picture.height
+        window = view_window(width, height, self.fit)
+        stretch = (1.0, 1.0)
+        if item.boxes_size is not None:
+            stretch = (width / item.boxes_size[0], height / item.boxes_size[1])
+        kept = []
+        for box in item.boxes:
+            x0, y0, x1, y1 = (edge * stretch[i % 2] for i, edge in enumerate(box))
+            clipped: Box = (max(x0, 0), max(y0, 0), min(x1, width), min(y1, height))
+            given = f"{box} in {width} x {height} pixels"
+            if x1 <= x0 or y1 <= y0:
+                self.findings.add(item.name, "zero-area box", given)
+            elif clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
+                self.findings.add(item.name, "box outside the picture", f"{given}; not used")
+            else:
+                if max(map(abs, np.subtract(clipped, (x0, y0, x1, y1)))) > ROUNDING:
+                    self.findings.add(item.name, "box outside the picture", f"{given}; cut off")
+                placed = place_box(clipped, window, self.side)
+                if placed is None:
+                    self.findings.note(item.name, "box outside the central square", given)
+                else:
+                    kept.append(placed)
+        return kept
+
+    def _mask(self, item: Item, picture: Decoded, row: int) -> bool:
+        """Write the mask of a picture; tell whether there is one that can be used."""
+        if item.mask is None:
+            return False
+        try:
+            size = picture.width, picture.height
+            mask = decode_mask(self.tree.read(item.mask), self.side, self.fit, size)
+        except (BadPictureError, OSError) as error:
+            self.findings.add(item.mask, "unreadable mask", str(error))
+            return False
+        if not mask.any():
+            self.findings.add(item.mask, "empty mask", "no pixel of what is shown is on the object")
+            return False
+        if self.masks is None:
+            self.masks = self._file("masks", (self.n_items, self.side, self.side))
+        self.masks[row] = mask
+        return True

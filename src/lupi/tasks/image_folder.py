@@ -1,0 +1,42 @@
+"""Anyone's own pictures: x* is a region given by boxes or masks."""
+
+from pydantic import Field, model_validator
+
+from lupi.data.image_folder import ImageFolder
+from lupi.tasks.picture_files import PictureFilesSettings, PictureFilesTask
+
+
+class ImageFolderSettings(PictureFilesSettings):
+    """Labels from folders or a CSV; x* from a CSV, COCO JSON or mask pictures."""
+
+    labels: str | None = None
+    """CSV below the root with columns file, label, part. By default folders are the classes."""
+    boxes: str | None = None
+    """CSV (file, x0, y0, x1, y1) or COCO JSON below the root."""
+    masks: str | None = None
+    """Folder below the root with masks: each picture's path, with .png."""
+    n_val: int = Field(10, ge=1)
+    """Validation pictures per class, held out of train where the source has none."""
+    n_test: int = Field(20, ge=1)
+    """Test pictures per class, held out of train where the source has none."""
+
+    @model_validator(mode="after")
+    def _has_one_xstar(self) -> "ImageFolderSettings":
+        if (self.boxes is None) == (self.masks is None):
+            raise ValueError("x* is needed: give either boxes or masks")
+        return self
+
+    def source(self) -> ImageFolder:
+        """Return the layout."""
+        return ImageFolder(self.labels, self.boxes, self.masks)
+
+    @property
+    def n_held_out_for_test(self) -> int:
+        """Test pictures per class."""
+        return self.n_test
+
+
+class ImageFolderTask(PictureFilesTask):
+    """Pictures from a folder or a zip."""
+
+    Settings = ImageFolderSettings

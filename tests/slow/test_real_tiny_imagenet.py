@@ -1,0 +1,44 @@
+"""The real Tiny ImageNet, straight from its zip."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lupi.tasks.registry import build_task
+
+NAME = "tiny-imagenet-100.zip"
+
+
+def find_zip() -> Path | None:
+    """LUPI_TINY_IMAGENET, or shared/data in a folder above the project."""
+    if given := os.environ.get("LUPI_TINY_IMAGENET"):
+        return Path(given)
+    above = (folder / "shared/data" / NAME for folder in Path(__file__).parents)
+    return next((path for path in above if path.exists()), None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    find_zip() is None,
+    reason=f"no shared/data/{NAME} above the project, and LUPI_TINY_IMAGENET is not set",
+)
+def test_the_real_zip(tmp_path: Path) -> None:
+    settings = {"name": "tiny-imagenet", "root": str(find_zip()), "image_size": 32, "classes": 10}
+    task = build_task({**settings, "cache": str(tmp_path)}, {"width": 4})
+    assert task.found["training picture without x*"] == 0
+    assert all("converted" in kind for kind in list(task.found)[1:])  # nothing is bad
+    splits = task.splits(4500, seed=0)
+    assert (len(splits.train), len(splits.val), len(splits.test)) == (4500, 500, 500)
+    batches = list(splits.train.batches(500))
+    assert torch.cat([batch.y for batch in batches]).bincount().tolist() == [450] * 10
+    assert all(batch.has_xstar is not None and batch.has_xstar.all() for batch in batches)
+    area = np.mean([batch.xstar.mean() for batch in batches if batch.xstar is not None])
+    assert 0.3 < area < 0.8
+    x = batches[0].x
+    assert 0.3 < x.mean() < 0.6
+    assert x.std() > 0.15
+    test = torch.cat([batch.y for batch in splits.test.batches(500)])
+    assert test.bincount().tolist() == [50] * 10

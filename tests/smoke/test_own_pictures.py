@@ -1,0 +1,48 @@
+"""Someone's own folder of pictures, through the real command."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from test_command import lupi
+
+from made_pictures import image_folder
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> str:
+    image_folder(tmp_path / "pets", n_pictures=8)
+    comparison = {
+        "name": "pets",
+        "task": {
+            "name": "image-folder",
+            "root": "pets",
+            "boxes": "boxes.csv",
+            "image_size": 16,
+            "n_val": 2,
+            "n_test": 2,
+        },
+        "network": {"width": 2, "n_hidden": 8},
+        "train": {"epochs": 1},
+        "arms": {"no-xstar": {"method": "no-xstar"}, "het-dropout": {"method": "het-dropout"}},
+        "sizes": [8],
+        "seeds": 1,
+    }
+    (tmp_path / "pets.yaml").write_text(yaml.safe_dump(comparison))
+    return "pets.yaml"
+
+
+def test_bad_files_stop_a_comparison_or_are_counted(tmp_path: Path, settings: str) -> None:
+    (tmp_path / "pets/cats/broken.jpg").write_bytes(b"nothing")
+    stopped = lupi("compare", settings, cwd=tmp_path, ok=False)
+    assert stopped.returncode == 2
+    assert "cats/broken.jpg: unreadable picture" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    skip = ("compare", settings, "--set", "task.on_bad=skip", "--json", "--workers", "1")
+    done = lupi(*skip, cwd=tmp_path)
+    assert json.loads(done.stdout)["n_finished"] == 2
+    assert "1 x unreadable picture, the first in cats/broken.jpg" in done.stderr
+    result = next((tmp_path / "runs/pets").glob("*/result.json"))
+    assert json.loads(result.read_text())["data"]["unreadable picture"] == 1
+    assert [path for path in (tmp_path / ".lupi-cache").iterdir() if path.is_dir()]
