@@ -1,12 +1,12 @@
 """What methods cost: ratios of times, measured in turns in one process.
 
-Machines are noisy, so everything alternates: each round times every contestant once, in an order
-that rotates, and a ratio is the median of the ratios of the rounds.
+Machines are noisy, so contestant and base alternate, now one first, now the other, and a ratio is
+the median of the ratios of the rounds.
 """
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from statistics import median
@@ -21,49 +21,41 @@ from lupi.core import Batch, Method
 from lupi.data.pictures import Pictures, PictureSplit
 from lupi.data.windows import Cropping
 from lupi.data.xstar import append_xstar
-from lupi.methods.registry import build_method, methods
+from lupi.methods.registry import build_method
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
 
+NETWORK = "vgg16-bn"
 IMAGE_SIZE = 64
 N_CLASSES = 100
 N_WARM_UP = 2
 N_STORED = 4096
 STORED_SIZE = 72
 
+Row = dict[str, Any]
+"""what was timed, of which method, over what, the ratio, and the seconds of both"""
 
-def measure(rounds: int, batch_size: int, threads: int) -> dict[str, Any]:
-    """Time a training step of every method, the input side, and inference without the method."""
+
+def measure(names: Sequence[str], rounds: int, batch_size: int, threads: int) -> Iterator[Row]:
+    """Time the input side, then each method's training step and its student's inference.
+
+    A method is timed in turns with `no-xstar`, its student with a plain network, and then let go:
+    no more than two networks in training are in memory at a time.
+    """
     torch.set_num_threads(threads)
     task = _random_pictures(batch_size)
     batch = next(iter(task.splits(batch_size, seed=0).train.batches(batch_size)))
-    built = {name: build_method(name, {}, task.network(), task) for name in methods()}
-    seen = {
-        name: append_xstar(batch) if method.sees_xstar_at_test else batch
-        for name, method in built.items()
-    }
-    steps = {name: _training_step(method, seen[name]) for name, method in built.items()}
-    step_ratios, step_seconds = _ratios(steps, "no-xstar", rounds)
+    base = _training_step(build_method("no-xstar", {}, task.network(), task), batch)
+    plain = _inference(task.network(), batch)
     with tempfile.TemporaryDirectory() as folder:
-        suppliers = {"input": _supply(Path(folder), batch_size), "no-xstar": steps["no-xstar"]}
-        input_ratios, input_seconds = _ratios(suppliers, "no-xstar", rounds)
-
-    students = {name: _inference(m.student(), seen[name]) for name, m in built.items()}
-    students["plain network"] = _inference(task.network(), batch)
-    inference_ratios, inference_seconds = _ratios(students, "plain network", 4 * rounds)
-    return {
-        "network": "vgg16-bn",
-        "image_size": IMAGE_SIZE,
-        "batch_size": batch_size,
-        "threads": threads,
-        "rounds": rounds,
-        "input": {
-            "supplied_per_second": batch_size / input_seconds["input"],
-            "consumed_per_second": batch_size / input_seconds["no-xstar"],
-            "ratio": 1 / input_ratios["input"],
-        },
-        "training_step": _rows(step_ratios, step_seconds, "no-xstar"),
-        "student_inference": _rows(inference_ratios, inference_seconds, "plain network"),
-    }
+        supply = _supply(Path(folder), batch_size)
+        yield _row("input", "a batch", supply, "no-xstar", base, rounds)
+    for name in names:
+        method = build_method(name, {}, task.network(), task)
+        seen = append_xstar(batch) if method.sees_xstar_at_test else batch
+        step = _training_step(method, seen)
+        yield _row("training step", name, step, "no-xstar", base, rounds)
+        infer = _inference(method.student(), seen)
+        yield _row("student's inference", name, infer, "plain network", plain, 4 * rounds)
 
 
 def _random_pictures(n: int) -> ImageTask:
@@ -74,7 +66,7 @@ def _random_pictures(n: int) -> ImageTask:
         rng.integers(0, N_CLASSES, n),
         _random_boxes(n, side, rng),
     )
-    network = ImageNetworkSettings(name="vgg16-bn", dropout=0.5)
+    network = ImageNetworkSettings(name=NETWORK, dropout=0.5)
     return ImageTask(pictures, pictures, pictures, N_CLASSES, network)
 
 
@@ -127,32 +119,31 @@ def _inference(net: torch.nn.Module, batch: Batch) -> Callable[[], None]:
     return infer
 
 
-def _ratios(
-    contestants: Mapping[str, Callable[[], None]], base: str, rounds: int
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the ratio of each to the base, and the median seconds of each."""
-    for contestant in contestants.values():
-        for _ in range(N_WARM_UP):
-            contestant()
-    names = list(contestants)
-    seconds: dict[str, list[float]] = {name: [] for name in names}
+def _row(
+    what: str,
+    name: str,
+    contestant: Callable[[], None],
+    over: str,
+    base: Callable[[], None],
+    rounds: int,
+) -> Row:
+    """Time two in turns, and return the median of the ratios and the median seconds."""
+    pair = (contestant, base)
+    for _ in range(N_WARM_UP):
+        contestant()
+        base()
+    seconds: tuple[list[float], list[float]] = ([], [])
     for turn in range(rounds):
-        for i in range(len(names)):
-            name = names[(turn + i) % len(names)]
+        for i in (turn % 2, 1 - turn % 2):
             started = time.perf_counter()
-            contestants[name]()
-            seconds[name].append(time.perf_counter() - started)
-    ratios = {
-        name: median(a / b for a, b in zip(times, seconds[base], strict=True))
-        for name, times in seconds.items()
+            pair[i]()
+            seconds[i].append(time.perf_counter() - started)
+    ratio = median(a / b for a, b in zip(*seconds, strict=True))
+    return {
+        "what": what,
+        "name": name,
+        "over": over,
+        "ratio": ratio,
+        "seconds": median(seconds[0]),
+        "seconds_over": median(seconds[1]),
     }
-    return ratios, {name: median(times) for name, times in seconds.items()}
-
-
-def _rows(
-    ratios: Mapping[str, float], seconds: Mapping[str, float], base: str
-) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "over": base, "ratio": ratios[name], "seconds": seconds[name]}
-        for name in ratios
-    ]

@@ -4,42 +4,52 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
-from lupi.cli.output import Json, print_json, say
+from lupi.cli.output import Json, print_json, stderr
 
 
 def bench(
-    rounds: Annotated[int, typer.Option(min=2, help="Interleaved measurements of each.")] = 8,
+    methods: Annotated[
+        list[str] | None, typer.Argument(help="Which methods. By default all of them.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=2, help="Measurements of each, in turns.")] = 6,
     batch_size: Annotated[int, typer.Option(min=1)] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Measure a training step of each method on a VGG-16-BN at 64x64, against no-xstar's.
 
-    Also the student's inference, the method detached, against a plain network's, and how many
-    pictures one process supplies (from a cache, augmented) against what no-xstar consumes.
-    Everything alternates in one process, so a noisy machine disturbs all alike: trust the ratios
-    only.
-    """
-    from lupi.bench import measure
+    Also the student's inference, the method detached, against a plain network's, and a batch of
+    augmented pictures from a cache against the step that consumes it. Both sides of a ratio take
+    turns in one process, so a noisy machine disturbs both alike: trust the ratios only.
 
-    say("measuring: about a minute")
-    result = measure(rounds, batch_size, threads)
+    Example: `lupi bench het-dropout` takes about two minutes on one core.
+    """
+    from lupi.bench import IMAGE_SIZE, NETWORK, measure
+    from lupi.methods.registry import find_method
+    from lupi.methods.registry import methods as all_methods
+
+    names = [find_method(name).name for name in methods] if methods else list(all_methods())
+    measured = measure(names, rounds, batch_size, threads)
+    rows = list(track(measured, "measuring", total=1 + 2 * len(names), console=stderr))
     if as_json:
-        print_json(result)
+        print_json(
+            {
+                "network": NETWORK,
+                "image_size": IMAGE_SIZE,
+                "batch_size": batch_size,
+                "threads": threads,
+                "rounds": rounds,
+                "ratios": rows,
+            }
+        )
         return
-    for what in ("training_step", "student_inference"):
-        rows = result[what]
-        table = Table(box=None, pad_edge=False, title=what.replace("_", " "), title_justify="left")
-        table.add_column("method", min_width=18)
-        table.add_column(f"times {rows[0]['over']}", justify="right")
-        table.add_column("seconds", justify="right")
-        for row in rows:
-            table.add_row(row["name"], f"{row['ratio']:.2f}", f"{row['seconds']:.4f}")
-        Console().print(table)
-    rates = result["input"]
-    print(
-        f"input: {rates['supplied_per_second']:.0f} pictures/s supplied, "
-        f"{rates['consumed_per_second']:.1f} consumed: {rates['ratio']:.0f} times as many"
-    )
+    table = Table(box=None, pad_edge=False)
+    for column in ("what", "of", "ratio", "to", "seconds"):
+        table.add_column(column, justify="right" if column in ("ratio", "seconds") else "left")
+    for row in sorted(rows, key=lambda row: str(row["what"])):
+        seconds = f"{row['seconds']:.4f} / {row['seconds_over']:.4f}"
+        table.add_row(row["what"], row["name"], f"{row['ratio']:.2f}", row["over"], seconds)
+    Console().print(table)
