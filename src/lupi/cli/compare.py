@@ -52,8 +52,8 @@ def run_comparison(
 ) -> None:
     """Run a comparison from its raw settings and print its verdict."""
     from lupi.cli.live import LiveTable
-    from lupi.compare.comparison import compare as compare_runs
-    from lupi.compare.comparison import missing_jobs
+    from lupi.compare.comparison import opened
+    from lupi.compare.engine import execute
     from lupi.compare.settings import ComparisonSettings, make_plan
     from lupi.records import read_comparison
 
@@ -62,12 +62,12 @@ def run_comparison(
         prepare_data(settings.task)
     plan = make_plan(settings)
     folder = out or Path("runs") / plan.settings.name
-    n_missing = len(missing_jobs(plan, folder))
     n_workers = workers or _n_cores()
-    say(
-        f"{len(plan.arms)} arms x {len(plan.settings.sizes)} sizes x {len(plan.settings.seeds)} "
-        f"seeds: {n_missing} of {len(plan.runs)} runs to do, {n_workers} at a time, in {folder}"
-    )
-    with resumable():
-        LiveTable(read_comparison(folder)).follow(compare_runs(plan, folder, n_workers))
+    with resumable(), opened(plan, folder) as jobs:
+        say(
+            f"{len(plan.arms)} arms x {len(plan.settings.sizes)} sizes x "
+            f"{len(plan.settings.seeds)} seeds: {len(jobs)} of {len(plan.runs)} runs to do, "
+            f"{n_workers} at a time, in {folder}"
+        )
+        LiveTable(read_comparison(folder)).follow(execute(jobs, n_workers))
     print_summary(folder, as_json, command)

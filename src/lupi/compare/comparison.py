@@ -1,6 +1,7 @@
 """Do a comparison, or what is left of it."""
 
-from collections.abc import Generator
+import contextlib
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -11,15 +12,32 @@ from lupi.errors import LupiError
 from lupi.records import read_comparison, write_comparison
 
 
+@contextlib.contextmanager
+def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
+    """Keep others out of `folder`, record the plan there, and give the runs without a result."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LupiError(
+            f"another lupi is at work in {folder}; wait for it to end, or use another --out"
+        ) from None
+    try:
+        write_comparison(
+            folder,
+            plan.settings.resolved(),
+            plan.arms,
+            plan.metric,
+            [planned for planned, _ in plan.runs],
+        )
+        yield missing_jobs(plan, folder)
+    finally:
+        lock.release()
+
+
 def missing_jobs(plan: Plan, folder: Path) -> list[Job]:
-    """Record the plan in `folder`, and return the runs that have no result there yet."""
-    write_comparison(
-        folder,
-        plan.settings.resolved(),
-        plan.arms,
-        plan.metric,
-        [planned for planned, _ in plan.runs],
-    )
+    """Return the runs of a plan that have no result in `folder` yet."""
     finished = {run.plan.run_id for run in read_comparison(folder).finished}
     jobs = {
         planned.run_id: Job(planned.run_id, run.resolved(), folder / planned.run_id)
@@ -31,11 +49,5 @@ def missing_jobs(plan: Plan, folder: Path) -> list[Job]:
 
 def compare(plan: Plan, folder: Path, n_workers: int) -> Generator[Event]:
     """Do the missing runs and yield what happens."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder / ".lock", timeout=0):
-            yield from execute(missing_jobs(plan, folder), n_workers)
-    except Timeout:
-        raise LupiError(
-            f"another lupi is at work in {folder}; wait for it to end, or use another --out"
-        ) from None
+    with opened(plan, folder) as jobs:
+        yield from execute(jobs, n_workers)

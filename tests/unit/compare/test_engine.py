@@ -80,6 +80,10 @@ def test_two_comparisons_in_one_folder_are_kept_apart(tmp_path: Path) -> None:
     plan = make_plan(ComparisonSettings.parse(RAW, ""))
     first = compare(plan, tmp_path, n_workers=1)
     next(first)
+    recorded = (tmp_path / "comparison.json").read_text()
+    other = make_plan(ComparisonSettings.parse({**RAW, "seeds": 2}, ""))
     with pytest.raises(LupiError, match="another lupi is at work"):
-        next(compare(plan, tmp_path, n_workers=1))
+        next(compare(other, tmp_path, n_workers=1))
+    assert (tmp_path / "comparison.json").read_text() == recorded
     first.close()
+    assert len(list(compare(plan, tmp_path, n_workers=1))) > 0  # the folder is free again
