@@ -123,15 +123,17 @@ def small_vgg(
     std: Sequence[float] = (0.5,),
     dropout: float = 0.2,
     fc_activation: Activation = "relu",
+    n_convs: int = 1,
+    pool: int = 1,
 ) -> VGG:
     """Build a VGG for small pictures and few labels.
 
-    Three blocks of one convolution each, the mean over what is left of the picture, and two
-    fully connected layers.
+    Three blocks of `n_convs` convolutions each, what is left of the picture averaged to
+    `pool` x `pool` places, and two fully connected layers.
     """
-    blocks = [(width,), (2 * width,), (4 * width,)]
+    blocks = [(channels,) * n_convs for channels in (width, 2 * width, 4 * width)]
     hidden = (n_hidden, n_hidden)
-    return VGG(blocks, hidden, n_outputs, image_size, mean, std, dropout, 1, fc_activation)
+    return VGG(blocks, hidden, n_outputs, image_size, mean, std, dropout, pool, fc_activation)
 
 
 def vgg16_bn(

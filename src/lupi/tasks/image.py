@@ -27,6 +27,10 @@ class ImageNetworkSettings(Settings):
     """Its sites: `trunk.site1` … after each block or stage, `head.drop1`, a VGG's `head.drop2`."""
     width: int = Field(16, ge=1, le=512)
     """Channels of the first block of small-vgg; each further block doubles it."""
+    n_convs: int = Field(1, ge=1, le=8)
+    """Convolutions in each block of small-vgg."""
+    pool: int = Field(1, ge=1, le=64)
+    """Height and width of the map that the fully connected layers of small-vgg see."""
     n_hidden: int = Field(128, ge=1)
     """Units of the fully connected layers of small-vgg."""
     dropout: float = Field(0.2, ge=0, lt=1)
@@ -131,6 +135,8 @@ class ImageTask:
             self.std,
             s.dropout,
             s.fc_activation,
+            s.n_convs,
+            s.pool,
         )
 
     def example(self) -> Tensor:

@@ -82,3 +82,10 @@ def test_pictures_are_normalised_inside() -> None:
 def test_pictures_too_small_for_the_blocks() -> None:
     with pytest.raises(LupiError, match="16 px are too small for 5 blocks, which need 32 px"):
         vgg16_bn(10, image_size=16)
+
+
+def test_small_vgg_may_be_deeper_and_keep_places() -> None:
+    net = small_vgg(n_outputs=10, image_size=32, width=4, n_convs=2, pool=2)
+    convs = [layer for layer in net.modules() if isinstance(layer, nn.Conv2d)]
+    assert [conv.out_channels for conv in convs] == [4, 4, 8, 8, 16, 16]
+    assert net.trunk(torch.zeros(2, 1, 32, 32)).shape == (2, 16 * 2 * 2)
