@@ -16,6 +16,7 @@ from torch import Generator, Tensor, nn
 
 from lupi.errors import LupiError
 from lupi.records import Metric
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 XstarKind = Literal["region", "vector"]
@@ -145,6 +146,8 @@ class Method(nn.Module):
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
     """The kinds of x* it can use."""
     Settings: ClassVar[type[Settings]]
+    search: ClassVar[Space] = {"network.dropout": Range(low=0, high=0.5)}
+    """Where tuning looks for better settings than the arm's own."""
 
     def __init__(self, net: nn.Module, task: Task, settings: Any) -> None:
         """Take a student; subclasses declare `settings` as their own `Settings`."""

@@ -1,6 +1,7 @@
 """What runs leave on disk, and how it is read back. No torch: evidence and report build on this.
 
-    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs
+    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs; what
+                                             tuning tries and, once it is known, what it chose
     runs/<comparison>/<run id>/settings.json resolved settings of the run
                                metrics.jsonl one row per epoch, appended and fsynced
                                result.json   written whole, then renamed: the run is finished
@@ -128,6 +129,26 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """Settings that tuning tries for an arm: its own (number 0), or with some changes."""
+
+    arm: str
+    number: int
+    changes: dict[str, Any]
+    """By the path of a setting, such as `settings.prior`."""
+    size: int
+    seeds: list[int]
+    run_ids: list[str]
+    """Of its trials, one per seed."""
+    chosen: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the trials are called where an arm's name would stand."""
+        return f"{self.arm} #{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """What is on disk of one planned run."""
 
@@ -152,6 +173,9 @@ class ComparisonRecord:
     metric: Metric
     runs: list[RunRecord]
     warnings: list[str] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    trials: list[RunRecord] = field(default_factory=list)
+    """The runs that tuning chose by; each is planned under the name of its candidate."""
 
     @property
     def finished(self) -> list[RunRecord]:
@@ -165,6 +189,7 @@ def write_comparison(
     arms: Iterable[Arm],
     metric: Metric,
     plan: Iterable[PlannedRun],
+    candidates: Iterable[Candidate] = (),
 ) -> None:
     """Record what a comparison is going to run."""
     document = {
@@ -173,6 +198,7 @@ def write_comparison(
         "arms": [asdict(arm) for arm in arms],
         "metric": asdict(metric),
         "runs": [asdict(run) for run in plan],
+        "candidates": [asdict(candidate) for candidate in candidates],
     }
     write_json(folder / "comparison.json", document)
 
@@ -197,10 +223,26 @@ def read_comparison(folder: Path) -> ComparisonRecord:
         arms = [Arm(**row) for row in document["arms"]]
         metric = Metric(**document["metric"])
         settings = dict(document["settings"])
+        candidates = [Candidate(**row) for row in document.get("candidates", [])]
     except (KeyError, TypeError) as error:
         raise LupiError(f"{path} is not a comparison record: {error!r}") from None
-    runs = [_read_run(folder / run.run_id, run, warnings) for run in plan]
-    return ComparisonRecord(folder, settings, arms, metric, runs, warnings)
+    runs = read_runs(folder, plan, warnings)
+    trials = read_runs(folder, planned_trials(candidates), warnings)
+    return ComparisonRecord(folder, settings, arms, metric, runs, warnings, candidates, trials)
+
+
+def planned_trials(candidates: Iterable[Candidate]) -> list[PlannedRun]:
+    """Return the runs that stand behind candidates."""
+    return [
+        PlannedRun(run_id, candidate.name, candidate.size, seed)
+        for candidate in candidates
+        for seed, run_id in zip(candidate.seeds, candidate.run_ids, strict=True)
+    ]
+
+
+def read_runs(folder: Path, plan: Iterable[PlannedRun], warnings: list[str]) -> list[RunRecord]:
+    """Read what there is of planned runs; what can't be read is added to `warnings`."""
+    return [_read_run(folder / run.run_id, run, warnings) for run in plan]
 
 
 def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:

@@ -4,11 +4,14 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lupi.cli.output import Json, Sets, Workers, prepare_data, print_summary, resumable, say
+
+if TYPE_CHECKING:
+    from lupi.compare.settings import Plan
 
 
 def compare(
@@ -22,6 +25,7 @@ def compare(
 ) -> None:
     """Train every arm at every size with every seed, and judge whether x* helped.
 
+    With `tuning:` in the settings each arm's own are chosen first, by validation scores alone.
     Only what has no result yet is run: stop it at any time, start it again with the same line,
     and it goes on to the same numbers. The verdict is printed, and a page for the browser
     written to `report.html` in the folder of the records.
@@ -40,7 +44,7 @@ def command_line() -> str:
     return shlex.join(["lupi", *sys.argv[1:]])
 
 
-def _n_cores() -> int:
+def n_cores() -> int:
     """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -51,23 +55,48 @@ def run_comparison(
     raw: dict[str, Any], out: Path | None, workers: int | None, as_json: bool, command: str
 ) -> None:
     """Run a comparison from its raw settings and print its verdict."""
+    from lupi.compare.comparison import phases
+
+    plan = prepared_plan(raw)
+    folder = out or Path("runs") / plan.settings.name
+    with resumable():
+        for phase in phases(plan, folder):
+            do_runs(phase, folder, workers or n_cores())
+    print_summary(folder, as_json, command)
+
+
+def prepared_plan(raw: dict[str, Any]) -> "Plan":
+    """Check the settings of a comparison, decode its pictures, and list its runs."""
+    from lupi.compare.settings import ComparisonSettings, check, make_plan
+
+    settings = ComparisonSettings.parse(raw, "")
+    check(settings)
+    with resumable():
+        prepare_data(settings.task)
+    return make_plan(settings)
+
+
+def do_runs(plan: "Plan", folder: Path, n_workers: int) -> None:
+    """Do what a plan lacks, its trials until it is tuned, under a live table."""
     from lupi.cli.live import LiveTable
     from lupi.compare.comparison import opened
     from lupi.compare.engine import execute
-    from lupi.compare.settings import ComparisonSettings, make_plan
     from lupi.records import read_comparison
 
-    settings = ComparisonSettings.parse(raw, "")
-    with resumable():
-        prepare_data(settings.task)
-    plan = make_plan(settings)
-    folder = out or Path("runs") / plan.settings.name
-    n_workers = workers or _n_cores()
-    with resumable(), opened(plan, folder) as jobs:
-        say(
+    with opened(plan, folder) as jobs:
+        say(f"{_work(plan, len(jobs))}, {n_workers} at a time, in {folder}")
+        table = LiveTable(read_comparison(folder), trials=not plan.is_tuned)
+        table.follow(execute(jobs, n_workers))
+
+
+def _work(plan: "Plan", n_jobs: int) -> str:
+    if plan.is_tuned:
+        return (
             f"{len(plan.arms)} arms x {len(plan.settings.sizes)} sizes x "
-            f"{len(plan.settings.seeds)} seeds: {len(jobs)} of {len(plan.runs)} runs to do, "
-            f"{n_workers} at a time, in {folder}"
+            f"{len(plan.settings.seeds)} seeds: {n_jobs} of {len(plan.runs)} runs to do"
         )
-        LiveTable(read_comparison(folder)).follow(execute(jobs, n_workers))
-    print_summary(folder, as_json, command)
+    first = plan.candidates[0]
+    return (
+        f"tuning: {len(plan.candidates)} candidates x {len(first.seeds)} seeds at "
+        f"n = {first.size}: {n_jobs} of {len(plan.trials)} trials to do"
+    )

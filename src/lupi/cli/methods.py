@@ -11,6 +11,7 @@ from lupi.cli.output import Json, print_json
 
 if TYPE_CHECKING:
     from lupi.core import Method
+    from lupi.search import Choices
 
 
 def methods(
@@ -26,7 +27,11 @@ def methods(
 
     if name is not None:
         method = find_method(name)
-        _print_settings(method) if not as_json else print_json(method.Settings.model_json_schema())
+        if as_json:
+            search = {key: _plain(choices) for key, choices in method.search.items()}
+            print_json({**method.Settings.model_json_schema(), "search": search})
+        else:
+            _print_settings(method)
         return
     found = [_describe(method) for method in all_methods().values()]
     if as_json:
@@ -66,6 +71,7 @@ def _print_settings(method: "type[Method]") -> None:
     console.print(f"[bold]{method.name}[/]: {method.summary}\n")
     if not method.Settings.model_fields:
         console.print("nothing to set")
+        _print_search(method, console)
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("setting", no_wrap=True)
@@ -75,3 +81,20 @@ def _print_settings(method: "type[Method]") -> None:
         default = json.dumps(field.default, default=str)
         table.add_row(key, default, " ".join((field.description or "").split()))
     console.print(table)
+    _print_search(method, console)
+
+
+def _print_search(method: "type[Method]", console: Console) -> None:
+    from lupi.search import shown
+
+    console.print("\nWhere tuning looks, unless an arm has a `search` of its own:")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for key, choices in method.search.items():
+        table.add_row(key, shown(choices))
+    console.print(table)
+
+
+def _plain(choices: "Choices") -> Any:
+    from lupi.search import Range
+
+    return choices.resolved() if isinstance(choices, Range) else list(choices)

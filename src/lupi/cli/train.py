@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lupi.cli.output import Json, Sets, prepare_data, print_json, resumable, say, stderr
+from lupi.cli.output import Json, Sets, print_json, resumable, say, stderr
 
 if TYPE_CHECKING:
     from lupi.train.fit import Row
@@ -32,15 +32,20 @@ def train(
 
     Example: `lupi train mine.yaml --arm het-dropout --size 300 --seed 0`
     """
-    from lupi.compare.settings import ComparisonSettings, make_plan
+    from lupi.cli.compare import prepared_plan
+    from lupi.compare.comparison import tune
     from lupi.errors import LupiError
     from lupi.settings import override, read_yaml, unknown_name
     from lupi.train.run import run
 
-    comparison = ComparisonSettings.parse(override(read_yaml(settings), set_ or []), "")
-    with resumable():
-        prepare_data(comparison.task)
-    plan = make_plan(comparison)
+    given = prepared_plan(override(read_yaml(settings), set_ or []))
+    records = out or Path("runs") / given.settings.name
+    plan = tune(given, records)
+    if plan is None:
+        raise LupiError(
+            f"the settings of the arms are still to be tuned in {records}: run `lupi compare` "
+            "first, or train with those that are given by `--set tuning=null`"
+        )
     arm = arm or plan.arms[0].name
     if arm not in (names := [a.name for a in plan.arms]):
         raise LupiError(f"--arm: {unknown_name('arm', arm, names)}")
@@ -48,7 +53,7 @@ def train(
     seed = plan.settings.seeds[0] if seed is None else seed
     template = next(run_settings for planned, run_settings in plan.runs if planned.arm == arm)
     run_settings = template.parse({**template.resolved(), "size": size, "seed": seed}, "")
-    folder = (out or Path("runs") / plan.settings.name) / run_settings.run_id
+    folder = records / run_settings.run_id
     say(f"{arm}, n = {size}, seed {seed}, in {folder}")
 
     with (

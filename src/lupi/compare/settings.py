@@ -1,14 +1,17 @@
 """A comparison's settings, and the runs they stand for."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from lupi.compare.tuning import TuningSettings, try_for
 from lupi.core import Control
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, find_method
-from lupi.records import Arm, Metric, PlannedRun
+from lupi.records import Arm, Candidate, Metric, PlannedRun, planned_trials
+from lupi.search import Choices
 from lupi.settings import Settings, merge
 from lupi.tasks.registry import build_task
 from lupi.train.run import RunSettings
@@ -28,6 +31,8 @@ class ArmSettings(Settings):
     """What this arm has other than the comparison's network, such as its own tuned dropout."""
     train: dict[str, Any] = Field(default_factory=dict)
     """What this arm has other than the comparison's training."""
+    search: dict[str, Choices] | None = None
+    """Where tuning looks, instead of the method's own ranges: see `lupi methods NAME`."""
 
 
 class ComparisonSettings(Settings):
@@ -42,6 +47,8 @@ class ComparisonSettings(Settings):
     """Numbers of training rows; the small sets are parts of the large ones."""
     seeds: tuple[int, ...] = Field(min_length=1)
     """A list, or how many: 8 stands for 0 to 7."""
+    tuning: TuningSettings | str | None = None
+    """Choose each arm's settings first; or a sentence that says how they were chosen."""
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -64,6 +71,19 @@ class Plan:
     arms: list[Arm]
     metric: Metric
     runs: list[tuple[PlannedRun, RunSettings]]
+    candidates: list[Candidate] = field(default_factory=list)
+    trials: list[tuple[PlannedRun, RunSettings]] = field(default_factory=list)
+    """The runs by which tuning chooses among the candidates."""
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether `runs` have the settings they shall have."""
+        return not self.candidates or any(candidate.chosen for candidate in self.candidates)
+
+
+def check(settings: ComparisonSettings) -> None:
+    """Find the mistakes that show without data: decoding may take minutes."""
+    _list_trials(settings, _first_runs(settings))
 
 
 def make_plan(settings: ComparisonSettings) -> Plan:
@@ -71,15 +91,15 @@ def make_plan(settings: ComparisonSettings) -> Plan:
     metric = None
     arms: list[Arm] = []
     runs: list[tuple[PlannedRun, RunSettings]] = []
+    first_runs = _first_runs(settings)
+    candidates, trials = _list_trials(settings, first_runs)
+    largest = max(*settings.sizes, *(planned.size for planned, _ in trials), 0)
     for name, arm in settings.arms.items():
         method = find_method(arm.method)
-        if arm.controls and not method.uses_xstar:
-            raise LupiError(f"arms.{name}.controls: {arm.method} does not use x*: drop `controls`")
-        controls: tuple[Control, ...] = ("real", *arm.controls)
-        first = _run_settings(settings, name, arm, "real", settings.sizes[0], settings.seeds[0])
-        metric = _try_out(first, max(settings.sizes), name)
-        for control in controls:
-            full_name = name if control == "real" else f"{name}/{control}"
+        first = first_runs[name]
+        metric = _try_out(first, largest, name)
+        for control in _controls(arm):
+            full_name = _full_name(name, control)
             arms.append(
                 Arm(full_name, arm.method, control, method.uses_xstar, method.sees_xstar_at_test)
             )
@@ -87,9 +107,57 @@ def make_plan(settings: ComparisonSettings) -> Plan:
                 for seed in settings.seeds:
                     run = first.model_copy(update={"control": control, "size": size, "seed": seed})
                     runs.append((PlannedRun(run.run_id, full_name, size, seed), run))
+        if arm.search is not None:  # a method's own ranges need no try
+            for candidate in (c for c in candidates if c.arm == name):
+                trial = next(run for planned, run in trials if planned.arm == candidate.name)
+                _try_out(trial, largest, candidate.name)
     assert metric is not None
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
-    return Plan(settings, arms, metric, runs)
+    return Plan(settings, arms, metric, runs, candidates, trials)
+
+
+def _controls(arm: ArmSettings) -> tuple[Control, ...]:
+    return ("real", *arm.controls)
+
+
+def _full_name(name: str, control: Control) -> str:
+    return name if control == "real" else f"{name}/{control}"
+
+
+def _first_runs(settings: ComparisonSettings) -> dict[str, RunSettings]:
+    """Return the first run of each arm, every name and value checked."""
+    runs = {}
+    for name, arm in settings.arms.items():
+        if arm.controls and not find_method(arm.method).uses_xstar:
+            raise LupiError(f"arms.{name}.controls: {arm.method} does not use x*: drop `controls`")
+        size, seed = settings.sizes[0], settings.seeds[0]
+        runs[name] = _run_settings(settings, name, arm, "real", size, seed)
+    return runs
+
+
+def _list_trials(
+    settings: ComparisonSettings, first_runs: Mapping[str, RunSettings]
+) -> tuple[list[Candidate], list[tuple[PlannedRun, RunSettings]]]:
+    """Return what tuning tries, and the trials, one seed after another."""
+    tuning = settings.tuning
+    if not isinstance(tuning, TuningSettings):
+        return [], []
+    candidates: list[Candidate] = []
+    trials: list[tuple[PlannedRun, RunSettings]] = []
+    seeds, size = tuning.trial_seeds(settings.seeds), tuning.trial_size(settings.sizes)
+    for name, arm in settings.arms.items():
+        tried = list(try_for(name, first_runs[name], arm.search, tuning.n_trials))
+        for control in _controls(arm) if tuning.controls == "own" else ("real",):
+            for number, (changes, run) in enumerate(tried):
+                trial = run.model_copy(update={"control": control, "size": size, "trial": True})
+                runs = [trial.model_copy(update={"seed": seed}) for seed in seeds]
+                ids = [run.run_id for run in runs]
+                full_name = _full_name(name, control)
+                candidate = Candidate(full_name, number, changes, size, seeds, ids)
+                candidates.append(candidate)
+                trials += zip(planned_trials([candidate]), runs, strict=True)
+    trials.sort(key=lambda pair: pair[0].seed)
+    return candidates, trials
 
 
 def _run_settings(

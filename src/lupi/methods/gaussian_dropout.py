@@ -7,6 +7,7 @@ Srivastava et al.: "Dropout", JMLR 2014, section 10. The paper's baseline has va
 
 import math
 from functools import partial
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -15,6 +16,7 @@ from torch import nn
 from lupi.core import Batch, Losses, Method, Task
 from lupi.nn.noise import multiplicative_noise
 from lupi.nn.sites import Attachment, find_sites
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -33,6 +35,7 @@ class GaussianDropout(Method):
     summary = "noise of one fixed variance at the sites, no x*"
     uses_xstar = False
     Settings = GaussianDropoutSettings
+    search: ClassVar[Space] = {"settings.variance": Range(low=0.1, high=4, log=True)}
 
     def __init__(self, net: nn.Module, task: Task, settings: GaussianDropoutSettings) -> None:
         super().__init__(net, task, settings)

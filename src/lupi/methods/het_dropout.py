@@ -9,7 +9,7 @@ depend on x*; sites other than the fully connected layers; h* starts at its prio
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, field_validator
@@ -22,6 +22,7 @@ from lupi.nn.batchnorm import untracked
 from lupi.nn.encoders import MapEncoder, feature_encoders, vector_encoder
 from lupi.nn.noise import HeteroscedasticDropout, Missing, Norm, Reading, Reduce, bounded
 from lupi.nn.sites import Attachment, find_sites, site_shapes
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -96,6 +97,10 @@ class HetDropout(Method):
     summary = "x* sets the variance of the noise at the sites (CVPR 2018)"
     uses_xstar = True
     Settings = HetDropoutSettings
+    search: ClassVar[Space] = {
+        "settings.prior": Range(low=0.1, high=4, log=True),
+        "settings.beta": Range(low=0.01, high=10, log=True),
+    }
 
     def __init__(self, net: nn.Module, task: Task, settings: HetDropoutSettings) -> None:
         super().__init__(net, task, settings)

@@ -1,9 +1,11 @@
 """One run: an arm, a training-set size and a seed, from its settings to its record."""
 
 import platform
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -39,6 +41,8 @@ class RunSettings(Settings):
     size: int = Field(ge=1)
     """Training rows."""
     seed: int = Field(ge=0)
+    trial: bool = False
+    """Of tuning: scored on validation rows, while the test rows are never read."""
 
     def resolve(self) -> "RunSettings":
         """Return the same with every name checked and every default filled in."""
@@ -51,6 +55,8 @@ class RunSettings(Settings):
         """The identity of these (resolved) settings."""
         resolved = self.resolved()
         resolved["task"].pop("cache", None)  # where decoded pictures lie decides no number
+        if not self.trial:
+            del resolved["trial"]  # which only trials have
         return fingerprint(resolved)
 
 
@@ -68,6 +74,8 @@ def run(
         result = _run(settings, folder, on_epoch)
         write_json(folder / "result.json", result)
         (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
+        if settings.trial:
+            shutil.rmtree(folder / "checkpoint")  # nobody ships the student of a trial
         return result
 
 
@@ -75,6 +83,8 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     torch.set_num_threads(settings.train.n_threads)
     task = build_task(settings.task, settings.network)
     splits = splits_for(find_method(settings.method), task, settings)
+    if settings.trial:
+        splits = replace(splits, test=Sealed())
 
     def build(attempt: int) -> Method:
         # The student's weights come first and alone: every arm starts from the same ones.
@@ -84,14 +94,15 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
         return build_method(settings.method, settings.settings, net, task)
 
     fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch)
-    trivial = task.trivial(splits.train, splits.test)
-    metrics = {"val": {}, "test": trivial}
+    scored = {"val": splits.val} if settings.trial else {"val": splits.val, "test": splits.test}
+    judged_by = "val" if settings.trial else "test"
+    trivial = task.trivial(splits.train, scored[judged_by])
+    metrics = {name: trivial if name == judged_by else {} for name in scored}
     if fitted.best_epoch:
         metrics = {
-            name: task.metrics(*outputs(fitted.method, split))
-            for name, split in (("val", splits.val), ("test", splits.test))
+            name: task.metrics(*outputs(fitted.method, split)) for name, split in scored.items()
         }
-    if fitted.method.uses_xstar and settings.control == "real":
+    if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
         _write_pictures(folder / "samples.npz", fitted.method, splits)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
@@ -106,6 +117,17 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
         "epochs": fitted.epochs,
         "restarts": fitted.restarts,
     }
+
+
+class Sealed:
+    """The test rows of a trial, which looks at validation rows only: reading them is a bug."""
+
+    def __len__(self) -> NoReturn:
+        raise RuntimeError("a trial must not look at test rows")
+
+    def batches(self, batch_size: int, shuffle: torch.Generator | None = None) -> Iterator[Batch]:
+        """Refuse."""
+        raise RuntimeError("a trial must not look at test rows")
 
 
 def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
