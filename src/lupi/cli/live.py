@@ -99,7 +99,7 @@ class LiveTable:
     def _line(self, event: "Event", seconds: float) -> None:
         plan = self._cells[event.run_id][0]
         score = event.content.get("metrics", {}).get(self._split, {}).get(self._metric)
-        shown = "failed" if score is None else f"{self._metric} {score:.3f}"
+        shown = "failed" if score is None else f"{self._split} {self._metric} {score:.3f}"
         say(
             f"[{self._n_done}/{len(self._cells)}] {plan.arm}, n = {plan.size}, "
             f"seed {plan.seed}: {shown} ({seconds:.0f} s)".replace("[", r"\[", 1)
