@@ -31,8 +31,10 @@ class ImageNetworkSettings(Settings):
     """Convolutions in each block of small-vgg."""
     pool: int = Field(1, ge=1, le=64)
     """Height and width of the map that the fully connected layers of small-vgg see."""
+    n_fc: int = Field(2, ge=0, le=8)
+    """Fully connected layers of small-vgg before the last; with 0, dropout is before the last."""
     n_hidden: int = Field(128, ge=1)
-    """Units of the fully connected layers of small-vgg."""
+    """Units of those layers."""
     dropout: float = Field(0.2, ge=0, lt=1)
     """Bernoulli rate after the fully connected layers; before the only one of a ResNet."""
     fc_activation: Activation = "relu"
@@ -137,6 +139,7 @@ class ImageTask:
             s.fc_activation,
             s.n_convs,
             s.pool,
+            s.n_fc,
         )
 
     def example(self) -> Tensor:
