@@ -169,3 +169,10 @@ def test_ten_crops_sum_the_probabilities(mine: dict[str, Any]) -> None:
     assert torch.allclose(summed.exp(), by_hand / 10, atol=1e-6)
     assert next(iter(splits.test.batches(3))).x.dim() == 4  # the middle is scored as well
     assert task.metrics(summed, y)["loss"] > 0
+
+
+def test_a_run_scores_middle_and_ten_crops(mine: dict[str, Any], tmp_path: Path) -> None:
+    ten = run_settings({**mine, "stored_size": 24, "test_crops": "ten"})
+    metrics = run(ten, tmp_path / "run")["metrics"]
+    assert set(metrics) == {"val", "test", "test_ten_crops"}
+    assert metrics["test"]["loss"] != metrics["test_ten_crops"]["loss"]
