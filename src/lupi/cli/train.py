@@ -34,11 +34,12 @@ def train(
     """
     from lupi.cli.compare import prepared_plan
     from lupi.compare.comparison import tune
+    from lupi.configs import find_settings
     from lupi.errors import LupiError
     from lupi.settings import override, read_yaml, unknown_name
     from lupi.train.run import run
 
-    given = prepared_plan(override(read_yaml(settings), set_ or []))
+    given = prepared_plan(override(read_yaml(find_settings(settings)), set_ or []))
     records = out or Path("runs") / given.settings.name
     plan = tune(given, records)
     if plan is None:
@@ -51,7 +52,8 @@ def train(
         raise LupiError(f"--arm: {unknown_name('arm', arm, names)}")
     size = max(plan.settings.sizes) if size is None else size
     seed = plan.settings.seeds[0] if seed is None else seed
-    template = next(run_settings for planned, run_settings in plan.runs if planned.arm == arm)
+    of_arm = {planned.size: run for planned, run in plan.runs if planned.arm == arm}
+    template = of_arm.get(size, of_arm[max(of_arm)])
     run_settings = template.parse({**template.resolved(), "size": size, "seed": seed}, "")
     folder = records / run_settings.run_id
     say(f"{arm}, n = {size}, seed {seed}, in {folder}")

@@ -9,6 +9,7 @@ from filelock import FileLock, Timeout
 
 from lupi.compare.engine import Event, Job, execute
 from lupi.compare.settings import Plan
+from lupi.compare.tuning import changed
 from lupi.errors import LupiError
 from lupi.evidence.tuning import choose
 from lupi.records import PlannedRun, read_comparison, read_runs, write_comparison
@@ -74,19 +75,18 @@ def phases(plan: Plan, folder: Path) -> Iterator[Plan]:
 
 def tune(plan: Plan, folder: Path) -> Plan | None:
     """Return the plan with the settings that its trials chose; None while any has no result."""
+    if plan.is_tuned:
+        return plan
     trials = read_runs(folder, (planned for planned, _ in plan.trials), warnings=[])
     if any(trial.result is None for trial in trials):
         return None
     candidates = choose(plan.candidates, trials, plan.metric)
-    settings_of = {planned.run_id: run for planned, run in plan.trials}
-    chosen = {c.arm: settings_of[c.run_ids[0]] for c in candidates if c.chosen}
+    changes = {c.arm: c.changes for c in candidates if c.chosen}
     runs = []
-    for planned, run in plan.runs:
+    for planned, given in plan.runs:
         # A control that was not tried has what was chosen for the arm with real x*.
-        tried = planned.arm if planned.arm in chosen else planned.arm.rpartition("/")[0]
-        if tried in chosen:
-            place = {"control": run.control, "size": run.size, "seed": run.seed, "trial": False}
-            run = chosen[tried].model_copy(update=place)
+        tried = planned.arm if planned.arm in changes else planned.arm.rpartition("/")[0]
+        run = changed(planned.arm, given, changes.get(tried, {}))
         runs.append((PlannedRun(run.run_id, planned.arm, planned.size, planned.seed), run))
     return replace(plan, runs=runs, candidates=candidates)
 

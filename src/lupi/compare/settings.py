@@ -1,10 +1,9 @@
 """A comparison's settings, and the runs they stand for."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from lupi.compare.tuning import TuningSettings, try_for
 from lupi.core import Control
@@ -42,6 +41,8 @@ class ComparisonSettings(Settings):
     task: dict[str, Any]
     network: dict[str, Any] = Field(default_factory=dict)
     train: dict[str, Any] = Field(default_factory=dict)
+    train_by_size: dict[int, dict[str, Any]] = Field(default_factory=dict)
+    """What training sets of a size have other than `train`, such as a larger batch."""
     arms: dict[str, ArmSettings] = Field(min_length=1)
     sizes: tuple[int, ...] = Field(min_length=1)
     """Numbers of training rows; the small sets are parts of the large ones."""
@@ -61,6 +62,13 @@ class ComparisonSettings(Settings):
         if len(set(value)) < len(value):
             raise ValueError("each may stand there once")
         return tuple(sorted(value))
+
+    @model_validator(mode="after")
+    def _sizes_are_known(self) -> Self:
+        for size in self.train_by_size:
+            if size not in self.sizes:
+                raise ValueError(f"train_by_size: {size} is none of the sizes {list(self.sizes)}")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,8 @@ class Plan:
 
 def check(settings: ComparisonSettings) -> None:
     """Find the mistakes that show without data: decoding may take minutes."""
-    _list_trials(settings, _first_runs(settings))
+    _first_runs(settings)
+    _list_trials(settings)
 
 
 def make_plan(settings: ComparisonSettings) -> Plan:
@@ -92,12 +101,11 @@ def make_plan(settings: ComparisonSettings) -> Plan:
     arms: list[Arm] = []
     runs: list[tuple[PlannedRun, RunSettings]] = []
     first_runs = _first_runs(settings)
-    candidates, trials = _list_trials(settings, first_runs)
-    largest = max(*settings.sizes, *(planned.size for planned, _ in trials), 0)
+    candidates, trials = _list_trials(settings)
+    largest = max([*settings.sizes, *(planned.size for planned, _ in trials)])
     for name, arm in settings.arms.items():
         method = find_method(arm.method)
-        first = first_runs[name]
-        metric = _try_out(first, largest, name)
+        metric = _try_out(first_runs[name, settings.sizes[0]], largest, name)
         for control in _controls(arm):
             full_name = _full_name(name, control)
             arms.append(
@@ -105,9 +113,10 @@ def make_plan(settings: ComparisonSettings) -> Plan:
             )
             for size in settings.sizes:
                 for seed in settings.seeds:
-                    run = first.model_copy(update={"control": control, "size": size, "seed": seed})
+                    place = {"control": control, "seed": seed}
+                    run = first_runs[name, size].model_copy(update=place)
                     runs.append((PlannedRun(run.run_id, full_name, size, seed), run))
-        if arm.search is not None:  # a method's own ranges need no try
+        if arm.search is not None:  # a method's own ranges are tested with it
             for candidate in (c for c in candidates if c.arm == name):
                 trial = next(run for planned, run in trials if planned.arm == candidate.name)
                 _try_out(trial, largest, candidate.name)
@@ -124,19 +133,19 @@ def _full_name(name: str, control: Control) -> str:
     return name if control == "real" else f"{name}/{control}"
 
 
-def _first_runs(settings: ComparisonSettings) -> dict[str, RunSettings]:
-    """Return the first run of each arm, every name and value checked."""
+def _first_runs(settings: ComparisonSettings) -> dict[tuple[str, int], RunSettings]:
+    """Return the first run of each arm at each size, every name and value checked."""
     runs = {}
     for name, arm in settings.arms.items():
         if arm.controls and not find_method(arm.method).uses_xstar:
             raise LupiError(f"arms.{name}.controls: {arm.method} does not use x*: drop `controls`")
-        size, seed = settings.sizes[0], settings.seeds[0]
-        runs[name] = _run_settings(settings, name, arm, "real", size, seed)
+        for size in settings.sizes:
+            runs[name, size] = _run_settings(settings, name, arm, size, settings.seeds[0])
     return runs
 
 
 def _list_trials(
-    settings: ComparisonSettings, first_runs: Mapping[str, RunSettings]
+    settings: ComparisonSettings,
 ) -> tuple[list[Candidate], list[tuple[PlannedRun, RunSettings]]]:
     """Return what tuning tries, and the trials, one seed after another."""
     tuning = settings.tuning
@@ -146,10 +155,11 @@ def _list_trials(
     trials: list[tuple[PlannedRun, RunSettings]] = []
     seeds, size = tuning.trial_seeds(settings.seeds), tuning.trial_size(settings.sizes)
     for name, arm in settings.arms.items():
-        tried = list(try_for(name, first_runs[name], arm.search, tuning.n_trials))
-        for control in _controls(arm) if tuning.controls == "own" else ("real",):
+        given = _run_settings(settings, name, arm, size, seeds[0])
+        tried = list(try_for(name, given, arm.search, tuning.n_trials))
+        for control in _controls(arm) if tuning.controls == "own" else _controls(arm)[:1]:
             for number, (changes, run) in enumerate(tried):
-                trial = run.model_copy(update={"control": control, "size": size, "trial": True})
+                trial = run.model_copy(update={"control": control, "trial": True})
                 runs = [trial.model_copy(update={"seed": seed}) for seed in seeds]
                 ids = [run.run_id for run in runs]
                 full_name = _full_name(name, control)
@@ -164,17 +174,15 @@ def _run_settings(
     settings: ComparisonSettings,
     name: str,
     arm: ArmSettings,
-    control: Control,
     size: int,
     seed: int,
 ) -> RunSettings:
     raw = {
         "task": settings.task,
         "network": merge(settings.network, arm.network),
-        "train": merge(settings.train, arm.train),
+        "train": merge(merge(settings.train, settings.train_by_size.get(size, {})), arm.train),
         "method": arm.method,
         "settings": arm.settings,
-        "control": control,
         "xstar_frac": arm.xstar_frac,
         "size": size,
         "seed": seed,

@@ -66,7 +66,7 @@ def try_for(
         if len(seen) == n_trials or not search:
             return
         changes = draw(search, chance)
-        run = _changed(name, given, changes)
+        run = changed(name, given, changes)
         if run.run_id not in seen:
             seen.add(run.run_id)
             yield changes, run
@@ -98,10 +98,11 @@ def _check(name: str, given: RunSettings, search: Space) -> None:
             )
         values = (choices.low, choices.high) if isinstance(choices, Range) else choices
         for value in values:
-            _changed(name, given, {key: value})
+            changed(name, given, {key: value})
 
 
-def _changed(name: str, given: RunSettings, changes: Mapping[str, Any]) -> RunSettings:
+def changed(name: str, given: RunSettings, changes: Mapping[str, Any]) -> RunSettings:
+    """Return a run of an arm with other values at some paths."""
     raw = given.resolved()
     for key, value in changes.items():
         change = value

@@ -84,7 +84,7 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     task = build_task(settings.task, settings.network)
     splits = splits_for(find_method(settings.method), task, settings)
     if settings.trial:
-        splits = replace(splits, test=Sealed())
+        splits = replace(splits, test=Sealed(), also={})
 
     def build(attempt: int) -> Method:
         # The student's weights come first and alone: every arm starts from the same ones.
@@ -100,7 +100,8 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     metrics = {name: trivial if name == judged_by else {} for name in scored}
     if fitted.best_epoch:
         metrics = {
-            name: task.metrics(*outputs(fitted.method, split)) for name, split in scored.items()
+            name: task.metrics(*outputs(fitted.method, split))
+            for name, split in {**scored, **splits.also}.items()
         }
     if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
         _write_pictures(folder / "samples.npz", fitted.method, splits)
