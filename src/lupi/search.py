@@ -9,10 +9,11 @@ A key is the path of a setting in a run: `settings.…` of the method, `network.
 import math
 from collections.abc import Mapping
 from random import Random
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
+from lupi.errors import LupiError
 from lupi.settings import Settings
 
 SIGNIFICANT = 3
@@ -39,11 +40,24 @@ class Range(Settings):
         return f"{self.low:g} to {self.high:g}" + (", log" if self.log else "")
 
 
-Choices = Range | Annotated[tuple[Any, ...], Field(min_length=1)]
+Choices = Range | tuple[Any, ...]
 """The values that a setting may take."""
 
 Space = Mapping[str, Choices]
 """What may be chosen for each key."""
+
+
+def parse_space(raw: Mapping[str, Any], where: str) -> Space:
+    """Read what stands in settings; `where` is the key under which it stands."""
+    return {key: _parse(choices, f"{where}.{key}") for key, choices in raw.items()}
+
+
+def _parse(raw: Any, where: str) -> Choices:
+    if isinstance(raw, Mapping):
+        return Range.parse(raw, where)
+    if isinstance(raw, list | tuple) and raw:
+        return tuple(raw)
+    raise LupiError(f"{where}: got {raw!r}; expected a list of values, or {{low: …, high: …}}")
 
 
 def draw(space: Space, chance: Random) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from lupi.core import Control
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, find_method
 from lupi.records import Arm, Candidate, Metric, PlannedRun, planned_trials
-from lupi.search import Choices
 from lupi.settings import Settings, merge
 from lupi.tasks.registry import build_task
 from lupi.train.run import RunSettings
@@ -30,7 +29,7 @@ class ArmSettings(Settings):
     """What this arm has other than the comparison's network, such as its own tuned dropout."""
     train: dict[str, Any] = Field(default_factory=dict)
     """What this arm has other than the comparison's training."""
-    search: dict[str, Choices] | None = None
+    search: dict[str, Any] | None = None
     """Where tuning looks, instead of the method's own ranges: see `lupi methods NAME`."""
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from lupi.core import derive_seed
 from lupi.errors import LupiError
 from lupi.methods.registry import find_method
-from lupi.search import Range, Space, draw
+from lupi.search import Range, Space, draw, parse_space
 from lupi.settings import Settings, merge
 from lupi.train.run import RunSettings
 
@@ -48,24 +48,21 @@ class TuningSettings(Settings):
 
 
 def try_for(
-    name: str, given: RunSettings, search: Space | None, n_trials: int
+    name: str, given: RunSettings, search: Mapping[str, Any] | None, n_trials: int
 ) -> Iterator[tuple[dict[str, Any], RunSettings]]:
     """Yield the changes that an arm is tried with and the settings they make: first no changes.
 
     The draws depend on the arm's name only, so more trials go on from fewer. A space with fewer
     settings than trials is tried as a whole.
     """
-    if search is None:
-        search = _declared(given)
-    else:
-        _check(name, given, search)
+    space = _declared(given) if search is None else _own(name, given, search)
     yield {}, given
     chance = Random(derive_seed(0, "tuning", name))
     seen = {given.run_id}
     for _ in range(N_DRAWS * n_trials):
-        if len(seen) == n_trials or not search:
+        if len(seen) == n_trials or not space:
             return
-        changes = draw(search, chance)
+        changes = draw(space, chance)
         run = changed(name, given, changes)
         if run.run_id not in seen:
             seen.add(run.run_id)
@@ -88,9 +85,10 @@ def _is_plain(resolved: Mapping[str, Any], key: str) -> bool:
     return rest in resolved[part] and not isinstance(resolved[part][rest], Mapping)
 
 
-def _check(name: str, given: RunSettings, search: Space) -> None:
-    """Try every value of a list and both ends of a range, before chance comes upon them."""
-    for key, choices in search.items():
+def _own(name: str, given: RunSettings, search: Mapping[str, Any]) -> Space:
+    """Return an arm's own ranges; every value of a list and both ends of a range are tried."""
+    space = parse_space(search, f"arms.{name}.search")
+    for key, choices in space.items():
         if key.partition(".")[0] not in SEARCHED or "." not in key:
             raise LupiError(
                 f"arms.{name}.search: got the key {key!r}; it must be the path of a setting, such "
@@ -99,6 +97,7 @@ def _check(name: str, given: RunSettings, search: Space) -> None:
         values = (choices.low, choices.high) if isinstance(choices, Range) else choices
         for value in values:
             changed(name, given, {key: value})
+    return space
 
 
 def changed(name: str, given: RunSettings, changes: Mapping[str, Any]) -> RunSettings:

@@ -21,6 +21,8 @@ from lupi.report.pictures import Album, read_album
 from lupi.report.provenance import environments, settings_yaml
 from lupi.report.table import rows
 from lupi.report.training import Row, mean_curve, sites_with_variance
+from lupi.report.tuning import rows as tuning_rows
+from lupi.report.tuning import title as tuning_title
 
 GLYPHS = {
     "circle": "●",
@@ -101,6 +103,9 @@ def render(record: ComparisonRecord, summary: Summary, command: str | None = Non
         variance_arms={arm for figure in variance for arm in figure.arms},
         gallery=gallery,
         validation=list(_validation(rows_of, summary, styles)),
+        tuning=summary.tuning,
+        tuning_rows=tuning_rows(summary),
+        tuning_title=tuning_title(summary) if summary.tuning else "",
         settings=settings_yaml(record),
         environment=environment,
         command=command,

@@ -13,6 +13,7 @@ from lupi.evidence.summary import Cell, Summary, Word
 from lupi.evidence.verdict import is_candidate
 from lupi.report.numbers import NOTHING, half_width, saving, saving_interval, score, unit
 from lupi.report.outcome import outcome
+from lupi.report.tuning import lines
 
 MARKS: dict[Word, str] = {
     "reference": " ",
@@ -53,6 +54,7 @@ class SummaryTable:
         for line in _legend(summary):
             yield _wrapped(line, width, style="dim")
         yield from _label_saving(summary, width)
+        yield from _tuning(summary, width)
         if summary.warnings:
             yield Text("\nWarnings", style="bold")
         for warning in summary.warnings:
@@ -139,6 +141,15 @@ def _label_saving(summary: Summary, width: int) -> Iterator[Text]:
     for name, known in entries.items():
         if known:
             yield _wrapped(f"{name}: {', '.join(known)}", width, first="  ", rest="    ")
+
+
+def _tuning(summary: Summary, width: int) -> Iterator[Text]:
+    title, *arms = [*lines(summary)] or [""]
+    if title:
+        yield Text("")
+        yield _wrapped(title, width, style="bold" if arms else "")
+    for line in arms:
+        yield _wrapped(line, width, first="  ", rest="    ")
 
 
 def _saved(cell: Cell) -> str:
