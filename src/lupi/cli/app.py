@@ -6,7 +6,7 @@ import typer
 from rich.markup import escape
 
 from lupi import __version__
-from lupi.cli import bench, compare, demo, methods, report, train
+from lupi.cli import bench, compare, demo, methods, plan, report, train
 from lupi.cli.output import say
 from lupi.errors import LupiError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 for verb in (
     demo.demo,
+    plan.plan,
     compare.compare,
     train.train,
     report.report,

@@ -3,6 +3,8 @@
 import os
 import shlex
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +14,7 @@ from lupi.cli.output import Json, Sets, Workers, prepare_data, print_summary, re
 
 if TYPE_CHECKING:
     from lupi.compare.settings import Plan
+    from lupi.records import ComparisonRecord, PlannedRun
 
 
 def compare(
@@ -81,24 +84,39 @@ def prepared_plan(raw: dict[str, Any]) -> "Plan":
     return make_plan(settings)
 
 
-def do_runs(plan: "Plan", folder: Path, n_workers: int) -> None:
-    """Do what a plan lacks, its trials until it is tuned, under a live table."""
+def do_runs(
+    plan: "Plan",
+    folder: Path,
+    n_workers: int,
+    wanted: "Callable[[PlannedRun], bool]" = lambda run: True,
+) -> None:
+    """Do what a plan lacks, its trials until it is tuned, under a live table.
+
+    Only `wanted` runs are done, and all trials.
+    """
     from lupi.cli.live import LiveTable
     from lupi.compare.comparison import opened
     from lupi.compare.engine import execute
     from lupi.records import read_comparison
 
     with opened(plan, folder) as jobs:
-        say(f"{_work(plan, len(jobs))}, {n_workers} at a time, in {folder}")
-        table = LiveTable(read_comparison(folder), trials=not plan.is_tuned)
+        record = read_comparison(folder)
+        record = replace(record, runs=[run for run in record.runs if wanted(run.plan)])
+        if plan.is_tuned:
+            ids = {run.plan.run_id for run in record.runs}
+            jobs = [job for job in jobs if job.run_id in ids]
+        say(f"{_work(plan, record, len(jobs))}, {n_workers} at a time, in {folder}")
+        table = LiveTable(record, trials=not plan.is_tuned)
         table.follow(execute(jobs, n_workers))
 
 
-def _work(plan: "Plan", n_jobs: int) -> str:
+def _work(plan: "Plan", record: "ComparisonRecord", n_jobs: int) -> str:
     if plan.is_tuned:
+        sizes = {run.plan.size for run in record.runs}
+        seeds = {run.plan.seed for run in record.runs}
         return (
-            f"{len(plan.arms)} arms x {len(plan.settings.sizes)} sizes x "
-            f"{len(plan.settings.seeds)} seeds: {n_jobs} of {len(plan.runs)} runs to do"
+            f"{len(plan.arms)} arms x {len(sizes)} sizes x {len(seeds)} seeds: "
+            f"{n_jobs} of {len(record.runs)} runs to do"
         )
     first = plan.candidates[0]
     return (
