@@ -57,9 +57,10 @@ def plan(
     comparison = prepared_plan(override(read_yaml(find_settings(settings)), set_ or []))
     sizes, seeds = comparison.settings.sizes, comparison.settings.seeds[:pilot]
     if unknown := sorted(set(size or sizes) - set(sizes)):
-        raise LupiError(
-            f"--size: got {unknown[0]}; the comparison has {', '.join(map(str, sizes))}"
-        )
+        known = ", ".join(map(str, sizes))
+        raise LupiError(f"--size: got {unknown[0]}; the sizes of the comparison are {known}")
+    if len(seeds) < 2:
+        raise LupiError("seeds: a pilot takes two seeds or more; the comparison has one")
     folder = out or Path("runs") / comparison.settings.name
     n_workers = workers or n_cores()
 
@@ -83,11 +84,11 @@ def _print(found: "SeedPlan", n_workers: int) -> None:
     from lupi.report.numbers import difference, score, unit
 
     console = Console(highlight=False)
-    gain = difference(found.gain, found.metric)
+    gain = f"{difference(found.gain, found.metric)} ({escape(unit(found.metric))})"
     console.print(
-        f"[bold]{escape(found.comparison)}[/]: to detect {gain} ({escape(unit(found.metric))}) with "
-        f"{100 * found.power:.0f} % power at every size takes "
-        f"[bold]{_seeds(found.seeds)} seeds[/] ({_ends(found.seeds_range)})\n"
+        f"[bold]{escape(found.comparison)}[/]: [bold]{_seeds(found.seeds)} seeds[/] "
+        f"({_ends(found.seeds_range)}) to detect {gain} at each size "
+        f"with {100 * found.power:.0f} % power\n"
     )
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("arm", overflow="fold")
