@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lupi.evidence.answer import Summary, Tried, Tuning
+from lupi.evidence.answer import Summary, Tuning
 from lupi.report.numbers import score, unit
-
-AS_GIVEN = "as given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +34,10 @@ def rows(summary: Summary) -> list[Row]:
 
 
 def title(summary: Summary) -> str:
-    """Say by what the candidates are measured."""
+    """Say by what the candidates are measured, if there are any."""
     tuning = summary.tuning
-    assert tuning is not None
+    if tuning is None or not tuning.candidates:
+        return ""
     seeds = "1 seed" if tuning.n_seeds == 1 else f"the mean of {tuning.n_seeds} seeds"
     return f"validation {unit(summary.metric)}, {seeds} at n = {tuning.size}"
 
@@ -64,15 +63,11 @@ def _choice(arm: str, tuning: Tuning, metric: str) -> str:
         return f"{n_finished} of {sum(tried.n_planned for tried in of_arm)} trials finished"
     text = f"{score(chosen.score, metric)} with {_changes(chosen.changes)}"
     if chosen.number != 0:
-        text += f", {score(of_arm[0].score, metric)} {AS_GIVEN}"
-    return f"{text}; {_others(of_arm, metric)}"
-
-
-def _others(of_arm: list[Tried], metric: str) -> str:
-    rest = sorted(t.score for t in of_arm if not t.chosen and t.score is not None)
-    if not rest:
-        return "nothing else was tried"
-    return f"{len(rest)} others {score(rest[0], metric)} to {score(rest[-1], metric)}"
+        text += f"; as given {score(of_arm[0].score, metric)}"
+    rest = sorted(t.score for t in of_arm if t.number and not t.chosen and t.score is not None)
+    if rest:
+        text += f"; {len(rest)} others {score(rest[0], metric)} to {score(rest[-1], metric)}"
+    return text
 
 
 def _changes(changes: dict[str, Any]) -> str:
