@@ -44,7 +44,7 @@ def test_lupi_commands(tmp_path: Path) -> None:
             if ">" in arguments
             else (arguments, False, "")
         )
-        if arguments[0] in ("demo", "compare", "train") and "--settings" not in arguments:
+        if arguments[0] in ("demo", "plan", "compare", "train") and "--settings" not in arguments:
             arguments += SHORT
         if arguments[0] == "bench":
             arguments += ["--rounds", "2", "--batch-size", "2"]
@@ -75,6 +75,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_setting_is_documented() -> None:
+    from lupi.compare.settings import ArmSettings
+    from lupi.compare.tuning import TuningSettings
     from lupi.methods.registry import methods
     from lupi.tasks.image import ImageNetworkSettings
     from lupi.tasks.picture_files import AugmentSettings
@@ -83,7 +85,8 @@ def test_every_setting_is_documented() -> None:
 
     page = (ROOT / "docs/settings.md").read_text()
     tasks = [task.Settings for task in TASKS.values()]
-    for model in (*tasks, AugmentSettings, ImageNetworkSettings, TrainSettings):
+    of_arms = (ArmSettings, TuningSettings)
+    for model in (*tasks, AugmentSettings, ImageNetworkSettings, TrainSettings, *of_arms):
         for key in model.model_fields:
             assert f"`{key}`" in page, key
     for method in methods().values():

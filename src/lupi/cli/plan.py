@@ -111,7 +111,7 @@ def _print(found: "SeedPlan", n_workers: int) -> None:
         "\n[dim]spread: standard deviation over seeds of a difference between two arms"
         + ("; *: taken from the nearest size of the pilot" if _borrows(found) else "")
         + "\nseeds: for this size, all sizes tested together; alone: were it the only size\n"
-        f"ranges: {100 * CONFIDENCE:.0f} % sure, as {fewest} seeds say little about a spread[/]"
+        f"ranges: {100 * CONFIDENCE:.0f} % sure, after a spread known from {fewest} seeds only[/]"
     )
     console.print(f"\nTime, {n_workers} at a time:")
     n_missing = found.n_runs - found.n_finished
