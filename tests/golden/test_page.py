@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from made_records import ARMS, drop_results, make_records
+from made_records import ARMS, drop_results, make_records, run_folder
 
 from lupi.errors import LupiError
 from lupi.evidence.summary import summarise
@@ -157,9 +157,9 @@ def test_names_cannot_break_out(tmp_path: Path) -> None:
 
 
 def test_broken_files_become_warnings(demo: Path) -> None:
-    (demo / "02-300-0" / "samples.npz").write_bytes(b"not a zip")
-    (demo / "02-300-1" / "environment.json").write_text("{")
-    with (demo / "00-75-0" / "metrics.jsonl").open("a") as file:
+    (run_folder(demo, "het-dropout", 300, 0) / "samples.npz").write_bytes(b"not a zip")
+    (run_folder(demo, "het-dropout", 300, 1) / "environment.json").write_text("{")
+    with (run_folder(demo, "no-xstar", 75, 0) / "metrics.jsonl").open("a") as file:
         file.write('{"epoch": 7, "va')
     page = read(write_report(demo))
     before = page.text[: page.text.index("Learning curves")]

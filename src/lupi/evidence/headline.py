@@ -35,7 +35,7 @@ def headline(arms: Sequence[ArmSummary], metric: Metric, reference: str, n_plann
     n_same = sum(1 for candidate in candidates if _with(word, candidate))
     name = arm.name
     if len(candidates) > 1:
-        name += f" ({n_same} of {len(candidates)} methods with x* got this verdict)"
+        name += f" ({n_same} of {len(candidates)} arms with x* got this verdict)"
     cells = _with(word, arm)
     where = f" at {len(cells)} of {len(arm.cells)} sizes" if len(arm.cells) > 1 else ""
     sentence = {
