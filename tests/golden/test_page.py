@@ -13,7 +13,7 @@ from made_records import ARMS, drop_results, make_records, run_folder
 from lupi.errors import LupiError
 from lupi.evidence.summary import summarise
 from lupi.records import Arm, read_comparison
-from lupi.report.page import write_report
+from lupi.report.page import write_report as write_page
 
 VOID = {"meta", "link", "img", "br", "line", "hr", "input"}
 
@@ -49,6 +49,11 @@ class Page(HTMLParser):
             self.scripts[-1] += data
         elif not self.open or self.open[-1] != "style":
             self.text += data
+
+
+def write_report(folder: Path, command: str | None = None) -> Path:
+    record = read_comparison(folder)
+    return write_page(record, summarise(record), command=command)
 
 
 def read(path: Path) -> Page:

@@ -77,8 +77,9 @@ def print_summary(folder: Path, as_json: bool, command: str | None) -> None:
     from lupi.report.page import write_report
     from lupi.report.terminal import summary_table
 
-    summary = summarise(read_comparison(folder))
-    page = write_report(folder, command=command)
+    record = read_comparison(folder)
+    summary = summarise(record)
+    page = write_report(record, summary, command=command)
     if as_json:
         print_json(to_json(summary))
     else:
