@@ -157,6 +157,8 @@ class ComparisonRecord:
     metric: Metric
     runs: list[RunRecord]
     warnings: list[str] = field(default_factory=list)
+    task: dict[str, Any] = field(default_factory=dict)
+    """The resolved data settings that all finished runs share; empty where none says."""
 
     @property
     def finished(self) -> list[RunRecord]:
@@ -205,8 +207,8 @@ def read_comparison(folder: Path) -> ComparisonRecord:
     except (KeyError, TypeError) as error:
         raise LupiError(f"{path} is not a comparison record: {error!r}") from None
     runs = [_read_run(folder / run.run_id, run, warnings) for run in plan]
-    _check_belonging(runs, {arm.name: arm for arm in arms}, warnings)
-    return ComparisonRecord(folder, settings, arms, metric, runs, warnings)
+    task = _check_belonging(runs, {arm.name: arm for arm in arms}, warnings)
+    return ComparisonRecord(folder, settings, arms, metric, runs, warnings, task)
 
 
 def run_identity(settings: Mapping[str, Any]) -> str:
@@ -237,8 +239,13 @@ def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
 _AGAIN = "delete its folder and run the comparison again"
 
 
-def _check_belonging(runs: list[RunRecord], arms: Mapping[str, Arm], warnings: list[str]) -> None:
-    """Take out, in place, results of other settings than planned; refuse two data sets in one."""
+def _check_belonging(
+    runs: list[RunRecord], arms: Mapping[str, Arm], warnings: list[str]
+) -> dict[str, Any]:
+    """Take out, in place, results of other settings than planned; return the data of the others.
+
+    Two data sets in one comparison are refused.
+    """
     unknown: list[RunRecord] = []
     first: tuple[RunRecord, dict[str, Any]] | None = None
     for i, run in enumerate(runs):
@@ -271,6 +278,7 @@ def _check_belonging(runs: list[RunRecord], arms: Mapping[str, Arm], warnings: l
             f"{len(unknown)} results count, but nothing says that they belong here, as their "
             f"settings.json is missing; the first is {unknown[0].folder}"
         )
+    return first[1] if first else {}
 
 
 def _foreign(settings: Mapping[str, Any], plan: PlannedRun, arm: Arm | None) -> str:

@@ -53,8 +53,7 @@ def learning_curves(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
     figure = _empty(unit(summary.metric), "labelled training examples")
     scale = 100 if is_share(summary.metric) else 1
     ends: list[float] = []
-    dodges = _dodges(len(summary.arms), summary.sizes)
-    for arm, dodge in zip(summary.arms, dodges, strict=True):
+    for arm, dodge in zip(summary.arms, dodges(len(summary.arms), summary.sizes), strict=True):
         measured = [(cell, cell.mean) for cell in arm.cells if cell.mean is not None]
         if not measured:
             continue
@@ -222,7 +221,7 @@ def _mode(curve: Curve) -> str:
     return "lines" if len(curve.epochs) > 1 else "markers"
 
 
-def _dodges(n_arms: int, sizes: Sequence[int]) -> list[float]:
+def dodges(n_arms: int, sizes: Sequence[int]) -> list[float]:
     """Return a factor per arm that moves its points sideways a little, so that bars stay apart."""
     gaps = [b / a for a, b in pairwise(sizes)]
     spread = min(gaps, default=2.0) ** 0.12
