@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_records import ARMS, drop_results, make_records
 from rich.console import Console
 
 from lupi.evidence.summary import Summary, summarise, to_json
 from lupi.records import Arm, read_comparison
 from lupi.report.tables import FORMATS
 from lupi.report.terminal import summary_table
+from made_records import ARMS, drop_results, make_records
 
 HERE = Path(__file__).parent
 

@@ -34,7 +34,7 @@ def partial_sentences(summary: Summary) -> Iterator[str]:
             helped = [arm for arm in candidates if cell_at(arm, size).verdict == "helps"]
             if helped:
                 where = ", ".join(percent(arm.xstar_frac) for arm in helped)
-                text = f"x* helps with x* for {where} of the rows"
+                text = f"x* helps where {where} of the rows carry it"
             else:
                 text = "x* helps at no measured fraction"
             for arm in dict.fromkeys([*helped[:1], candidates[-1]]):  # the smallest, and all x*

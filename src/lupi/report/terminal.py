@@ -62,8 +62,8 @@ class SummaryTable:
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str = "", style: str = "") -> Text:
-    """Wrap with a hanging indent and no trailing spaces; `n = 75` stays on one line."""
-    joined = text.replace("n = ", "n\u00a0=\u00a0")
+    """Wrap with a hanging indent and no trailing spaces; `n = 75` and `4 %` stay on one line."""
+    joined = text.replace("n = ", "n\u00a0=\u00a0").replace(" %", "\u00a0%")
     lines = textwrap.wrap(
         joined, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     )
