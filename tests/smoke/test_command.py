@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 import yaml
 
 from lupi.cli import main
+from made_records import ARMS, make_records
 
 LUPI = [sys.executable, "-m", "lupi"]
 SMALL = {
@@ -188,3 +191,34 @@ def test_demo_prints_its_settings(tmp_path: Path) -> None:
     settings = yaml.safe_load(lupi("demo", "--settings", cwd=tmp_path).stdout)
     assert settings["name"] == "demo"
     assert len(settings["sizes"]) >= 3
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> str:
+    make_records(tmp_path / "made", arms=ARMS[:3], sizes=(20, 40), n_seeds=2, pictures=False)
+    return "made"
+
+
+def test_report_in_other_forms(made: str, here: Here, tmp_path: Path) -> None:
+    assert here("report", made, "--format", "latex")[1].count(r"\\") == 1 + 3
+    assert here("report", made, "--format", "csv")[1].count("\n") == 1 + 3 * 2
+    code, _, stderr = here("report", made, "--figures", "paper")
+    assert code == 0
+    assert "figure: paper/learning-curves.pdf" in stderr
+    assert (tmp_path / "paper/learning-curves.svg").exists()
+    both = json.loads(here("report", made, made, "--json")[1])
+    assert [pair["difference"]["mean"] for pair in both["pairs"]] == [0.0] * 6
+    assert "no-xstar" in here("report", made, made)[1]
+
+
+def test_watch_serves_until_interrupted(made: str, tmp_path: Path) -> None:
+    command = [*LUPI, "report", made, "--watch"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        assert found, line
+        with urllib.request.urlopen(found[0], timeout=60) as answer:
+            assert b"did privileged information" in answer.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0

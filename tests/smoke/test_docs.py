@@ -75,6 +75,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_setting_is_documented() -> None:
+    from lupi.compare.settings import ArmSettings, ComparisonSettings, PaperSettings
     from lupi.methods.registry import methods
     from lupi.tasks.image import ImageNetworkSettings
     from lupi.tasks.picture_files import AugmentSettings
@@ -86,6 +87,9 @@ def test_every_setting_is_documented() -> None:
     for model in (*tasks, AugmentSettings, ImageNetworkSettings, TrainSettings):
         for key in model.model_fields:
             assert f"`{key}`" in page, key
+    for model in (ComparisonSettings, ArmSettings, PaperSettings):
+        for key in model.model_fields:
+            assert re.search(rf"`{key}`|^ *{key}:", page, flags=re.MULTILINE), key
     for method in methods().values():
         page = (ROOT / f"docs/methods/{method.name}.md").read_text()
         for key in method.Settings.model_fields:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lupi.evidence.summary import Cell, Summary, Word
+from lupi.evidence.verdict import is_candidate
 from lupi.report.fractions import cell_at, families, partial_sentences, percent
 from lupi.report.more_labels import more_labels
 from lupi.report.numbers import NOTHING, half_width, score, unit
@@ -141,7 +142,7 @@ def _label_saving(summary: Summary, width: int) -> Iterator[Text]:
 def _partial(summary: Summary, width: int) -> Iterator[Text]:
     """Scores against the fraction of rows with x*, as rows of a figure made of letters."""
     for family, arms in families(summary).items():
-        for size in summary.sizes:
+        for size in summary.sizes if any(map(is_candidate, arms)) else ():
             cells = [(arm.xstar_frac, cell_at(arm, size)) for arm in arms]
             title = f"\nx* for a part of the rows: {family}, n = {size}, {unit(summary.metric)}"
             yield Text(title, style="bold")
