@@ -34,7 +34,7 @@ def make_records(
 ) -> Path:
     """Write a finished comparison into `folder`: x* helps, less so with more labels."""
     rows = {"name": task, "classes": 10, "background": ["clutter", "noise"]}
-    runs = [
+    runs: list[dict[str, Any]] = [
         {"task": rows, "arm": arm.name, "method": arm.method, "control": arm.control}
         | {"xstar_frac": arm.xstar_frac, "size": size, "seed": seed}
         for arm in arms
@@ -63,7 +63,8 @@ def run_folder(folder: Path, arm: str, size: int, seed: int) -> Path:
     """Return where the record of a run is."""
     document = json.loads((folder / "comparison.json").read_text())
     wanted = {"arm": arm, "size": size, "seed": seed}
-    return next(folder / run["run_id"] for run in document["runs"] if wanted.items() <= run.items())
+    name: str = next(r["run_id"] for r in document["runs"] if wanted.items() <= r.items())
+    return folder / name
 
 
 def _make_run(

@@ -87,8 +87,8 @@ def test_every_setting_is_documented() -> None:
     for model in (*tasks, AugmentSettings, ImageNetworkSettings, TrainSettings):
         for key in model.model_fields:
             assert f"`{key}`" in page, key
-    for model in (ComparisonSettings, ArmSettings, PaperSettings):
-        for key in model.model_fields:
+    for part in (ComparisonSettings, ArmSettings, PaperSettings):
+        for key in part.model_fields:
             assert re.search(rf"`{key}`|^ *{key}:", page, flags=re.MULTILINE), key
     for method in methods().values():
         page = (ROOT / f"docs/methods/{method.name}.md").read_text()

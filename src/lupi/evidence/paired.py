@@ -61,18 +61,18 @@ def sign_flip_p(differences: ArrayLike) -> float:
     slack = values.size * np.finfo(np.float64).eps * float(np.abs(values).sum())
     n_above = int((sums >= values.sum() - slack).sum())
     n_below = int((sums <= values.sum() + slack).sum())
-    is_sampled = 2**values.size > N_FLIPS
+    is_sampled = 1 << values.size > N_FLIPS
     return min(1.0, 2 * (min(n_above, n_below) + is_sampled) / (len(sums) + is_sampled))
 
 
 @lru_cache(maxsize=1)  # the arms of a comparison mostly have the same number of seeds
 def _signs(n_seeds: int) -> NDArray[np.float64]:
-    """Return all sign flips (2**n_seeds, n_seeds), or a sample of them, as +1 and -1."""
-    if 2**n_seeds > N_FLIPS:
-        rng = np.random.default_rng(SEED)
-        return rng.choice((-1.0, 1.0), size=(N_FLIPS, n_seeds))
-    flips = np.arange(2**n_seeds)[:, None] >> np.arange(n_seeds) & 1
-    return 1.0 - 2.0 * flips
+    """Return all 2**n_seeds sign flips, or a sample of them, as +1 and -1, (flip, seed)."""
+    if 1 << n_seeds > N_FLIPS:
+        flips = np.random.default_rng(SEED).integers(2, size=(N_FLIPS, n_seeds))
+    else:
+        flips = np.arange(1 << n_seeds)[:, None] >> np.arange(n_seeds) & 1
+    return np.asarray(1.0 - 2.0 * flips, dtype=np.float64)
 
 
 def smallest_p(n_seeds: int) -> float:

@@ -52,11 +52,12 @@ def side_by_side(first: ComparisonRecord, second: ComparisonRecord) -> SideBySid
     """Set two comparisons beside each other; those of other data or another metric are refused."""
     tasks = (_task(first), _task(second))
     names = (str(tasks[0].get("name")), str(tasks[1].get("name")))
-    for what, a, b in (("data", *names), ("metric", first.metric.name, second.metric.name)):
-        if a != b:
+    metrics = (first.metric.name, second.metric.name)
+    for what, (one, other) in (("data", names), ("metrics", metrics)):
+        if one != other:
             raise LupiError(
-                f"{first.folder} and {second.folder} can't be compared: their {what} are {a!r} and "
-                f"{b!r}; give two comparisons of the same task"
+                f"{first.folder} and {second.folder} can't be compared: their {what} are {one!r} "
+                f"and {other!r}; give two comparisons of the same task"
             )
     a, b = read_scores(first), read_scores(second)
     arms = [arm.name for arm in first.arms if arm.name in {other.name for other in second.arms}]

@@ -30,7 +30,12 @@ MARKERS = {
     "star": "*",
 }
 """The markers of the page, in matplotlib's letters."""
-STYLE = {"font.size": 8, "svg.hashsalt": "lupi", "svg.fonttype": "none", "pdf.fonttype": 42}
+STYLE: dict[Any, Any] = {
+    "font.size": 8,
+    "svg.hashsalt": "lupi",
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
 """Text stays text, and the same numbers give the same file."""
 DATED_BY = {"svg": "Date", "pdf": "CreationDate", "png": "Creation Time"}
 

@@ -70,7 +70,7 @@ def test_other_data_are_refused_by_name() -> None:
     with pytest.raises(LupiError, match="a and b can't be compared: their data are 'digits' and"):
         side_by_side(first, second)
     other = replace(first, folder=Path("c"), metric=Metric("bleu"))
-    with pytest.raises(LupiError, match="their metric are 'accuracy' and 'bleu'"):
+    with pytest.raises(LupiError, match="their metrics are 'accuracy' and 'bleu'"):
         side_by_side(first, other)
 
 
