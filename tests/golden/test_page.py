@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from made_records import ARMS, drop_results, make_records, run_folder
 
 from lupi.errors import LupiError
 from lupi.evidence.summary import summarise
 from lupi.records import Arm, read_comparison
 from lupi.report.page import write_report as write_page
+from made_records import ARMS, drop_results, make_records, run_folder
 
 VOID = {"meta", "link", "img", "br", "line", "hr", "input"}
 
@@ -99,6 +99,28 @@ def test_page_shows_pictures_variance_and_validation(demo: Path) -> None:
     drawn = [value for _, key, value in page.attributes if key == "data-for"]
     assert drawn == ["learning", "variance-1", "validation-1", "validation-2", "validation-3"]
     assert "trunk.site2, n = 300" in page.text
+
+
+def test_published_scores_stand_beside_ours_as_quoted(demo: Path) -> None:
+    assert "quoted" not in read(write_report(demo)).text
+    document = json.loads((demo / "comparison.json").read_text())
+    scores = {"no-xstar": {"75": 0.3785}, "het-dropout": {"300": 0.423}}
+    document["settings"]["paper"] = {"source": "A table, one crop", "scores": scores}
+    (demo / "comparison.json").write_text(json.dumps(document))
+    page = read(write_report(demo))
+    assert "A table, one crop. Not measured here and not judged." in page.text
+    assert re.findall(r'"quoted">([\d.]+)<', (demo / "report.html").read_text()) == ["37.9", "42.3"]
+    document["settings"]["paper"] = {"scores": "torn"}
+    (demo / "comparison.json").write_text(json.dumps(document))
+    assert "not judged" not in read(write_report(demo)).text
+
+
+def test_every_run_can_be_looked_at(demo: Path) -> None:
+    page = read(write_report(demo))
+    runs = next(json.loads(script) for script in page.scripts if '"runs":' in script[:20_000])
+    assert len(runs["runs"]) == 144
+    assert runs["first"] == "het-dropout"
+    assert set(runs["runs"][0]["loss"]) == {"loss", "task"}
 
 
 def test_variance_that_never_moves_is_not_called_learned(demo: Path) -> None:
