@@ -1,29 +1,43 @@
-"""What Proposition 2 asks of a network's outputs, measured on data."""
+"""What the bounds ask of a network's outputs and losses, measured on data."""
 
 from typing import NamedTuple
 
 from torch import Tensor
+from torch.nn import functional as F
 
 from lupi.errors import LupiError
 
 
 class OutputScale(NamedTuple):
-    """How far outputs reach and spread over the rows of a data set."""
+    """How far outputs and losses reach and spread over the rows of a data set."""
 
     xi: float
     """The largest standard deviation over rows, of all outputs."""
     max_output: float
     """M_z: the largest absolute value."""
+    loss_std: float
+    """Standard deviation of the squared distance to the one-hot label."""
+    max_loss: float
+    """The largest such distance seen; no bound on what may come."""
 
 
-def measure_outputs(outputs: Tensor) -> OutputScale:
-    """Measure outputs (n, C) of a network on n rows.
+def measure_outputs(outputs: Tensor, y: Tensor) -> OutputScale:
+    """Measure outputs (n, C) of a network on n rows with labels (n,).
 
     The paper has Var(h(x_i)) <= xi^2 without saying over what; here it is over rows.
     """
-    if outputs.dim() != 2 or len(outputs) < 2:
-        raise LupiError(f"outputs: got shape {tuple(outputs.shape)}, expected (n, C) with n >= 2")
+    if outputs.dim() != 2 or len(outputs) < 2 or y.shape != outputs.shape[:1]:
+        raise LupiError(
+            f"outputs: got shapes {tuple(outputs.shape)} and {tuple(y.shape)}, expected (n, C) "
+            "outputs of a classifier and n labels, n >= 2"
+        )
     if not outputs.isfinite().all():
         raise LupiError("outputs: some are not finite, so they have no variance; did it diverge?")
-    spread = outputs.double().std(0, correction=0)
-    return OutputScale(spread.max().item(), outputs.abs().max().item())
+    outputs = outputs.double()
+    losses = (outputs - F.one_hot(y, outputs.shape[1])).square().sum(1)
+    return OutputScale(
+        outputs.std(0, correction=0).max().item(),
+        outputs.abs().max().item(),
+        losses.std(correction=0).item(),
+        losses.max().item(),
+    )

@@ -6,7 +6,6 @@ from torch import nn
 
 from lupi.errors import LupiError
 from lupi.nn.vgg import VGG, Picture
-from lupi.theory.outputs import measure_outputs
 from lupi.theory.paths import log_path_count, log_path_norm
 
 Edge = tuple[int, int, float]
@@ -157,11 +156,3 @@ def test_a_network_without_weight_has_norm_zero() -> None:
 def test_what_has_no_gates_is_refused(layer: nn.Module) -> None:
     with pytest.raises(LupiError, match=r"through 1, .*supported: Sequential and VGG of Linear"):
         log_path_count(nn.Sequential(nn.Identity(), layer), (1, 4, 4))
-
-
-def test_outputs() -> None:
-    outputs = torch.tensor([[1.0, 0.0], [3.0, -5.0]])
-    assert measure_outputs(outputs) == pytest.approx((2.5, 5.0))
-    for wrong in (outputs[:1], outputs[0], torch.tensor([[1.0], [math.nan]])):
-        with pytest.raises(LupiError, match="outputs"):
-            measure_outputs(wrong)
