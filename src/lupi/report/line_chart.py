@@ -85,7 +85,7 @@ class _Scale:
                 for digit in (1, 2, 5):
                     place = power + math.log10(digit)
                     if self._low <= place <= self._high:
-                        yield place, f"{10**place:.3g}"
+                        yield place, f"{digit * 10.0**power:.10g}"
             return
         span = self._high - self._low
         size = 10 ** math.floor(math.log10(span / 5))

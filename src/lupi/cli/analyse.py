@@ -1,0 +1,81 @@
+"""`lupi analyse`: what the noise of a trained run learned from x*."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from lupi.cli.output import Json, print_json, say, stderr
+
+
+def analyse(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run of a method with noise.")],
+    rows: Annotated[int, typer.Option(min=20, help="Validation rows to look at, at most.")] = 4000,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the page. By default RUN/analysis.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what the noise of a trained run learned from x*.
+
+    Variance per unit for rows answered right and wrong, the heat map rows x units, where in the
+    picture the noise is, what it goes with (loss, error, box size), and whether it collapsed.
+    Validation rows show their x* for this only, after training and selection. Writes
+    `analysis.html`, `analysis.json` and the drawings; --json prints the JSON.
+
+    Example: `lupi train mine.yaml --arm het-dropout --out mine`, then `lupi analyse mine/*`
+    """
+    from lupi.analysis.findings import find, groups_of
+    from lupi.analysis.observe import observe
+    from lupi.records import write_json, write_text, write_whole
+    from lupi.report.analysis import (
+        RELATION_HEAD,
+        draw_profile,
+        heat_map,
+        lead,
+        relation_rows,
+        sections,
+        text_lines,
+    )
+    from lupi.report.pictures import png
+    from lupi.report.sheet import render_sheet
+
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
+        bar = progress.add_task("looking at rows")
+        seen = observe(
+            run, rows, lambda done, total: progress.update(bar, completed=done, total=total)
+        )
+    found = find(seen)
+    folder = out or run / "analysis"
+    for site, noise in zip(found.sites, seen.sites, strict=True):
+        write_text(folder / f"{site.name}-units.svg", draw_profile(site))
+        pixels = heat_map(noise, site.order, groups_of(seen))[0]
+        write_whole(
+            folder / f"{site.name}-rows.png",
+            lambda path, image=png(pixels): path.write_bytes(image),
+        )
+    write_json(folder / "analysis.json", found.to_json())
+    title = f"What did the noise learn? {run.name}"
+    write_text(
+        folder / "analysis.html", render_sheet(title, lead(found), list(sections(found, seen)))
+    )
+    if as_json:
+        print_json(found.to_json())
+    else:
+        console = Console()
+        for text in lead(found):
+            console.print(Text(text))
+        for site in found.sites:
+            console.print()
+            for text in text_lines(site):
+                console.print(Text(text))
+            if relations := relation_rows(site):
+                table = Table(*RELATION_HEAD, box=None, pad_edge=False)
+                for row in relations:
+                    table.add_row(*row)
+                console.print(table)
+    say(f"page: {folder / 'analysis.html'}")
