@@ -13,7 +13,9 @@ from lupi.cli.output import Json, print_json, say, stderr
 
 
 def analyse(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run of a method with noise.")],
+    run: Annotated[
+        Path, typer.Argument(help="Folder of a finished run, or one with nothing else in it.")
+    ],
     rows: Annotated[int, typer.Option(min=20, help="Validation rows to look at, at most.")] = 4000,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the page. By default RUN/analysis.")
@@ -27,7 +29,8 @@ def analyse(
     Validation rows show their x* for this only, after training and selection. Writes
     `analysis.html`, `analysis.json` and the drawings; --json prints the JSON.
 
-    Example: `lupi train mine.yaml --arm het-dropout --out mine`, then `lupi analyse mine/*`
+    Example: `lupi train mine.yaml --arm het-dropout --out runs/noise`, then
+    `lupi analyse runs/noise`
     """
     from lupi.analysis.findings import find, groups_of
     from lupi.analysis.observe import observe

@@ -53,8 +53,12 @@ def heat_map(
         where = np.flatnonzero(rows)
         step = -(-where.size // MOST_ROWS) or 1
         parts.append(_narrowed(site.variances[where[::step]][:, list(order)]))
+    # A few loud units would leave no colours for the others: the ends stand for 1 % each.
+    ends = np.quantile(np.concatenate(parts), (0.01, 0.99))
     gap = np.full((GAP, parts[0].shape[1]), np.nan)
-    scale, images = coloured(site.name, np.concatenate([parts[0], gap, parts[1]])[None])
+    values = np.concatenate([parts[0].clip(*ends), gap, parts[1].clip(*ends)])
+    values = values.repeat(max(1, MOST_COLUMNS // values.shape[1]), axis=1)
+    scale, images = coloured(site.name, values[None])
     return images[0], scale.low, scale.high
 
 
@@ -116,7 +120,7 @@ def sections(found: Findings, seen: Observed) -> Iterator[Section]:
                 data_uri(pixels),
                 f"Heat map of variances, rows by {site.unit}s",
                 f"Rows x {site.unit}s in the same order: {first} above, {second} below. "
-                f"Dark is {low}, bright {high}.",
+                f"Dark is {low} or less, bright {high} or more.",
             ),
         )
         relations = relation_rows(site)

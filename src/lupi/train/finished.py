@@ -50,16 +50,17 @@ class FinishedRun:
 
 
 def read_finished(folder: Path) -> FinishedRun:
-    """Read the run in `folder`; an error says what to give instead."""
-    if (folder / "comparison.json").exists():
-        runs = sorted(path.parent.name for path in folder.glob("*/result.json"))
-        such = f", such as {folder / runs[0]}" if runs else ""
-        raise LupiError(f"{folder} is a comparison; give the folder of one of its runs{such}")
+    """Read the run in `folder`, or the only one below it; an error says what to give instead."""
     if not (folder / "result.json").exists():
-        raise LupiError(
-            f"{folder} holds no finished run (no result.json); "
-            "give a folder that `lupi train` or `lupi compare` wrote below runs/"
-        )
+        runs = sorted(path.parent for path in folder.glob("*/result.json"))
+        if not runs:
+            raise LupiError(
+                f"{folder} holds no finished run (no result.json); "
+                "give a folder that `lupi train` or `lupi compare` wrote below runs/"
+            )
+        if len(runs) > 1:
+            raise LupiError(f"{folder} holds {len(runs)} runs; give one of them, such as {runs[0]}")
+        folder = runs[0]
     if not (folder / STUDENT).exists():
         raise LupiError(f"{folder}: the run diverged before its first score and left no student")
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
