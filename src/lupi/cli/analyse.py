@@ -32,40 +32,19 @@ def analyse(
     Example: `lupi train mine.yaml --arm het-dropout --out runs/noise`, then
     `lupi analyse runs/noise`
     """
-    from lupi.analysis.findings import find, groups_of
+    from lupi.analysis.findings import find
     from lupi.analysis.observe import observe
-    from lupi.records import write_json, write_text, write_whole
-    from lupi.report.analysis import (
-        RELATION_HEAD,
-        draw_profile,
-        heat_map,
-        lead,
-        relation_rows,
-        sections,
-        text_lines,
-    )
-    from lupi.report.pictures import png
-    from lupi.report.sheet import render_sheet
+    from lupi.report.analysis import RELATION_HEAD, lead, relation_rows, text_lines, write_analysis
+    from lupi.train.finished import find_run
 
+    run = find_run(run)
     with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
         bar = progress.add_task("looking at rows")
         seen = observe(
             run, rows, lambda done, total: progress.update(bar, completed=done, total=total)
         )
     found = find(seen)
-    folder = out or run / "analysis"
-    for site, noise in zip(found.sites, seen.sites, strict=True):
-        write_text(folder / f"{site.name}-units.svg", draw_profile(site))
-        pixels = heat_map(noise, site.order, groups_of(seen))[0]
-        write_whole(
-            folder / f"{site.name}-rows.png",
-            lambda path, image=png(pixels): path.write_bytes(image),
-        )
-    write_json(folder / "analysis.json", found.to_json())
-    title = f"What did the noise learn? {run.name}"
-    write_text(
-        folder / "analysis.html", render_sheet(title, lead(found), list(sections(found, seen)))
-    )
+    page = write_analysis(out or run / "analysis", run.name, found, seen)
     if as_json:
         print_json(found.to_json())
     else:
@@ -81,4 +60,4 @@ def analyse(
                 for row in relations:
                     table.add_row(*row)
                 console.print(table)
-    say(f"page: {folder / 'analysis.html'}")
+    say(f"page: {page}")

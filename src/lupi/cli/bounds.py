@@ -1,6 +1,7 @@
 """`lupi bounds`: what the paper's theory says in numbers, and its oracle in a simulation."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from lupi.cli.output import Json, Sets, print_json, say
 
@@ -44,22 +46,11 @@ def bounds(
     Example: `lupi bounds --network vgg16-bn --set delta=0.01`
     """
     from lupi.errors import LupiError
-    from lupi.records import write_text
-    from lupi.report.bounds import (
-        bounds_rows,
-        bounds_section,
-        crossover_words,
-        draw_bounds,
-        draw_simulation,
-        simulation_rows,
-        simulation_section,
-    )
-    from lupi.report.sheet import render_sheet
+    from lupi.report.bounds import bounds_rows, crossover_words, simulation_table, write_bounds
     from lupi.settings import override
     from lupi.theory.bounds import where_below
     from lupi.theory.curves import BoundSettings, make_bounds, to_json
-    from lupi.theory.oracle import OracleSettings
-    from lupi.theory.oracle import simulate as run_simulation
+    from lupi.theory.simulation import simulate as run_simulation
 
     if network and run:
         raise LupiError("--network and --run both give a network; take one of them")
@@ -81,37 +72,22 @@ def bounds(
         constants = constants.model_copy(update={"xi": constants.delta})
     curves = make_bounds(constants)
     words.append(crossover_words(where_below(curves["Proposition 2"], curves["Proposition 1"])))
-    oracle = OracleSettings()
-    simulated = run_simulation(oracle) if simulate else []
-
-    if out.suffix == ".svg":
-        write_text(out, draw_bounds(curves, constants.sizes))
-        if simulate:
-            beside = out.with_name(f"{out.stem}-oracle.svg")
-            write_text(beside, draw_simulation(oracle.sizes, simulated))
-    else:
-        sections = [bounds_section(curves, constants.sizes)]
-        if simulate:
-            sections.append(simulation_section(oracle.sizes, simulated))
-        write_text(out, render_sheet("What the theory says", words, sections))
+    ways = run_simulation(constants.simulation) if simulate else []
+    write_bounds(out, words, constants, ways)
     if as_json:
         document = {**to_json(constants), "measured": measured}
         if simulate:
-            document["simulation"] = {
-                "settings": oracle.resolved(),
-                "ways": [asdict(way) for way in simulated],
-            }
+            document["simulation"] = [asdict(way) for way in ways]
         print_json(document)
     else:
         _print_table(["n", *curves], bounds_rows(curves, constants.sizes))
         for key, value in measured.items():
             print(f"measured {key} = {value:.4g}")
         for text in words:
-            print(text)
+            Console().print(Text(text))
         if simulate:
-            ends = [f"n = {oracle.sizes[0]}", f"n = {oracle.sizes[-1]}"]
             print()
-            _print_table(["oracle, simulated", "slope", "95 %", *ends], simulation_rows(simulated))
+            _print_table(*simulation_table(constants.simulation.sizes, ways))
     say(f"picture: {out}")
 
 
@@ -152,7 +128,7 @@ def _of_paths(net: "nn.Module", shape: tuple[int, ...], n_outputs: int) -> dict[
     }
 
 
-def _print_table(head: list[str], rows: list[list[str]]) -> None:
+def _print_table(head: Sequence[str], rows: list[list[str]]) -> None:
     table = Table(box=None, pad_edge=False)
     for i, column in enumerate(head):
         table.add_column(column, justify="right" if i else "left")

@@ -1,6 +1,8 @@
 """What the noise of a run learned: drawings, images, tables and words."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +11,12 @@ from numpy.typing import NDArray
 from lupi.analysis.findings import Findings, SiteFindings, groups_of
 from lupi.analysis.observed import Observed, SiteNoise
 from lupi.analysis.relations import Estimate
+from lupi.records import write_json, write_text, write_whole
 from lupi.report.figures import PALETTE
 from lupi.report.line_chart import Axis, Line, line_chart
 from lupi.report.numbers import NOTHING, plain
-from lupi.report.pictures import Pixels, coloured, data_uri, make_album
-from lupi.report.sheet import Picture, Section
+from lupi.report.pictures import Pixels, coloured, data_uri, make_album, png
+from lupi.report.sheet import Picture, Section, render_sheet
 
 MOST_ROWS = 150
 """Rows of each group in a heat map."""
@@ -22,6 +25,23 @@ GAP = 4
 """Empty pixel rows between the groups of a heat map."""
 COLOURS = (PALETTE[1], PALETTE[0])
 RELATION_HEAD = ("noise of a row", "goes with its", "rank correlation", "95 % interval")
+
+
+def write_analysis(folder: Path, name: str, found: Findings, seen: Observed) -> Path:
+    """Write analysis.html, analysis.json and the drawings of each site; return the page's path."""
+    for site, noise in zip(found.sites, seen.sites, strict=True):
+        write_text(folder / f"{site.name}-units.svg", draw_profile(site))
+        image = png(heat_map(noise, site.order, groups_of(seen))[0])
+        write_whole(folder / f"{site.name}-rows.png", partial(_write_bytes, image))
+    write_json(folder / "analysis.json", found.to_json())
+    title = f"What did the noise learn? {name}"
+    page = folder / "analysis.html"
+    write_text(page, render_sheet(title, lead(found), list(sections(found, seen))))
+    return page
+
+
+def _write_bytes(content: bytes, path: Path) -> None:
+    path.write_bytes(content)
 
 
 def draw_profile(site: SiteFindings) -> str:

@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from lupi.records import write_text
 from lupi.report.figures import NEUTRAL, PALETTE
 from lupi.report.line_chart import DASHES, Axis, Line, line_chart
 from lupi.report.numbers import plain
-from lupi.report.sheet import Section
+from lupi.report.sheet import Section, render_sheet
 from lupi.theory.bounds import Bound
-from lupi.theory.oracle import Measured
+from lupi.theory.curves import BoundSettings, make_bounds
+from lupi.theory.simulation import Measured
 
 N_POINTS = 60
 WAYS = {
@@ -33,19 +36,19 @@ def draw_bounds(bounds: Mapping[str, Bound], sizes: Sequence[int]) -> str:
     return line_chart(lines, Axis("training rows n", log10=True), Axis("bound", log10=True))
 
 
-def draw_simulation(sizes: Sequence[int], measured: Sequence[Measured]) -> str:
+def draw_simulation(sizes: Sequence[int], ways: Sequence[Measured]) -> str:
     """Draw the measured risks over n, both in logs, as SVG."""
     lines = [
         Line(
-            f"{WAYS[m.name]}: slope {m.slope:.2f}",
+            f"{WAYS[way.name]}: slope {way.slope:.2f}",
             [math.log10(n) for n in sizes],
-            [math.log10(risk) for risk in m.risks],
+            [math.log10(risk) for risk in way.risks],
             colour,
             dash,
-            low=[math.log10(low) for low, _ in m.intervals],
-            high=[math.log10(high) for _, high in m.intervals],
+            low=[math.log10(low) for low, _ in way.intervals],
+            high=[math.log10(high) for _, high in way.intervals],
         )
-        for m, colour, dash in zip(measured, (NEUTRAL, *PALETTE), DASHES, strict=False)
+        for way, colour, dash in zip(ways, (NEUTRAL, *PALETTE), DASHES, strict=False)
     ]
     risk = Axis("mean distance from the target", log10=True)
     return line_chart(lines, Axis("training rows n", log10=True), risk)
@@ -67,18 +70,22 @@ def bounds_rows(bounds: Mapping[str, Bound], sizes: Sequence[int]) -> list[list[
     ]
 
 
-def simulation_rows(measured: Sequence[Measured]) -> list[list[str]]:
-    """Return a table: each way to learn, its slope with interval, its last risk."""
-    return [
+def simulation_table(
+    sizes: Sequence[int], ways: Sequence[Measured]
+) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows of a table: each way to learn, its slope, its first and last risk."""
+    head = ["oracle, simulated", "slope", "95 % interval", f"n = {sizes[0]}", f"n = {sizes[-1]}"]
+    rows = [
         [
-            WAYS[m.name],
-            f"{m.slope:.2f}",
-            f"{m.slope_interval[0]:.2f} to {m.slope_interval[1]:.2f}",
-            plain(m.risks[0]),
-            plain(m.risks[-1]),
+            WAYS[way.name],
+            f"{way.slope:.2f}",
+            f"{way.slope_interval[0]:.2f} to {way.slope_interval[1]:.2f}",
+            plain(way.risks[0]),
+            plain(way.risks[-1]),
         ]
-        for m in measured
+        for way in ways
     ]
+    return head, rows
 
 
 def crossover_words(below: Sequence[tuple[float, float | None]]) -> str:
@@ -100,31 +107,38 @@ def _count(log_n: float) -> str:
     return f"{math.ceil(10**log10):,}" if log10 < 9 else f"10^{log10:.1f}"
 
 
-def bounds_section(bounds: Mapping[str, Bound], sizes: Sequence[int]) -> Section:
-    """Return the bounds as a part of a page."""
-    return Section(
-        "Bounds on the generalisation gap",
-        words=(
-            "Each curve is an upper bound, in units of the loss, on how far the mean loss of n "
-            "training rows may be from the expected loss. Propositions 1 and 2 are the paper's, as "
-            "printed; Bernstein's inequality holds for one network chosen without these rows.",
-        ),
-        drawing=draw_bounds(bounds, sizes),
-        head=("n", *bounds),
-        rows=bounds_rows(bounds, sizes),
-    )
-
-
-def simulation_section(sizes: Sequence[int], measured: Sequence[Measured]) -> Section:
-    """Return the simulation as a part of a page."""
-    return Section(
-        "The oracle, simulated",
-        words=(
+def write_bounds(
+    path: Path, words: Sequence[str], constants: BoundSettings, ways: Sequence[Measured]
+) -> None:
+    """Write a page, or, where the name ends in .svg, drawings: the simulation's beside it."""
+    curves, sizes = make_bounds(constants), constants.simulation.sizes
+    drawing = draw_bounds(curves, constants.sizes)
+    simulated = draw_simulation(sizes, ways) if ways else ""
+    if path.suffix == ".svg":
+        write_text(path, drawing)
+        if simulated:
+            write_text(path.with_name(f"{path.stem}-oracle.svg"), simulated)
+        return
+    sections = [
+        Section(
+            "Bounds on the generalisation gap",
+            words=(
+                "Each curve is an upper bound, in units of the loss, on how far the mean loss of n "
+                "training rows may be from the expected loss. Propositions 1 and 2 are the "
+                "paper's, as printed; Bernstein's inequality holds for one network chosen without "
+                "these rows.",
+            ),
+            drawing=drawing,
+            head=("n", *curves),
+            rows=bounds_rows(curves, constants.sizes),
+        )
+    ]
+    if simulated:
+        head, rows = simulation_table(sizes, ways)
+        about = (
             "y = w·x + s·noise, where x* tells the noise's standard deviation s of each row. Risk "
             "is the mean distance of a prediction from the noise-free target. Bands and intervals "
-            "are 95 %, bootstrap over problems drawn; slopes are of log risk against log n.",
-        ),
-        drawing=draw_simulation(sizes, measured),
-        head=("how it learns", "slope", "95 % interval", f"n = {sizes[0]}", f"n = {sizes[-1]}"),
-        rows=simulation_rows(measured),
-    )
+            "are 95 %, bootstrap over problems drawn; slopes are of log risk against log n."
+        )
+        sections.append(Section("The oracle, simulated", (about,), simulated, head=head, rows=rows))
+    write_text(path, render_sheet("What the theory says", words, sections))

@@ -137,14 +137,13 @@ def where_below(bound: Bound, other: Bound) -> list[tuple[float, float | None]]:
 
     An end of None means from there on, however large n is.
     """
-    longest = _last_bend(bound, other) + FARTHEST
 
-    def difference(log_n: float) -> float:
-        at = np.float64(log_n)
-        return float(bound._log_at_log(at) - other._log_at_log(at))
+    def difference(log_n: ArrayLike) -> Floats:
+        at = np.asarray(log_n, dtype=np.float64)
+        return np.subtract(bound._log_at_log(at), other._log_at_log(at))
 
-    places = np.linspace(0.0, longest, N_PLACES)
-    below = bound._log_at_log(places) < other._log_at_log(places)
+    places = np.linspace(0.0, _last_bend(bound, other) + FARTHEST, N_PLACES)
+    below = difference(places) < 0
     turns = np.flatnonzero(below[1:] != below[:-1])
     ends = [float(brentq(difference, places[i], places[i + 1])) for i in turns]
     begins = ([0.0] if below[0] else []) + ends[int(below[0]) :: 2]

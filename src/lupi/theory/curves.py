@@ -7,6 +7,7 @@ from pydantic import Field
 
 from lupi.settings import Settings
 from lupi.theory.bounds import Bound, bernstein, proposition_1, proposition_2, where_below
+from lupi.theory.simulation import OracleSettings
 
 
 class BoundSettings(Settings):
@@ -38,6 +39,8 @@ class BoundSettings(Settings):
     """How far the labels drawn are from their distribution."""
     loss_std: float = 0.05
     """s: standard deviation of the loss, for Bernstein."""
+    simulation: OracleSettings = OracleSettings()
+    """The problem that `--simulate` draws: `sizes`, `n_repeats`, `n_features`, `floor`, `seed`."""
 
 
 def make_bounds(constants: BoundSettings) -> dict[str, Bound]:

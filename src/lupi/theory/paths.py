@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -81,21 +82,22 @@ def _through(layer: nn.Module, name: str, h: Tensor, edges: Edges, start: float)
         return h
     if isinstance(layer, nn.Flatten):
         return layer(h)  # type: ignore[no-any-return]
-    if isinstance(layer, nn.Linear):
-        return _begin(F.linear(h, edges(layer.weight)), layer.bias, edges, start)
-    if isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros":
-        sizes = (layer.stride, layer.padding, layer.dilation, layer.groups)
-        return _begin(F.conv2d(h, edges(layer.weight), None, *sizes), layer.bias, edges, start)
+    if isinstance(layer, nn.Linear) or (
+        isinstance(layer, nn.Conv2d) and layer.padding_mode == "zeros"
+    ):
+        weights = {"weight": edges(layer.weight)}
+        if layer.bias is not None:
+            weights["bias"] = start * edges(layer.bias)  # a path begins at each bias
+        return functional_call(layer, weights, (h,))  # type: ignore[no-any-return]
     if isinstance(layer, _BatchNorm) and layer.running_var is not None:
+        assert layer.running_mean is not None
         scale = (layer.running_var + layer.eps).rsqrt()
         scale = scale if layer.weight is None else scale * layer.weight
-        shift = -layer.running_mean * scale  # type: ignore[operator]
-        shift = shift if layer.bias is None else shift + layer.bias
-        return _begin(h * _per_channel(edges(scale), h), shift, edges, start)
+        shift = -layer.running_mean * scale
+        return _affine(h, scale, shift if layer.bias is None else shift + layer.bias, edges, start)
     if isinstance(layer, Picture):
         scale = 1 / layer.std.flatten()
-        shift = -layer.mean.flatten() * scale
-        return _begin(h * _per_channel(edges(scale), h), shift, edges, start)
+        return _affine(h, scale, -layer.mean.flatten() * scale, edges, start)
     if isinstance(layer, nn.MaxPool2d) and not layer.ceil_mode and layer.dilation == 1:
         size = (layer.kernel_size, layer.stride, layer.padding)
         return F.avg_pool2d(h, *size, divisor_override=1)  # any of the window may pass
@@ -114,14 +116,10 @@ def _through(layer: nn.Module, name: str, h: Tensor, edges: Edges, start: float)
     )
 
 
-def _begin(h: Tensor, bias: Tensor | None, edges: Edges, start: float) -> Tensor:
-    """Let a path begin at each bias."""
-    return h if bias is None else h + start * _per_channel(edges(bias), h)
-
-
-def _per_channel(values: Tensor, h: Tensor) -> Tensor:
-    """Reshape (C,) so that it broadcasts over (B, C, ...)."""
-    return values.view(-1, *[1] * (h.dim() - 2))
+def _affine(h: Tensor, scale: Tensor, shift: Tensor, edges: Edges, start: float) -> Tensor:
+    """Scale and shift each channel of (1, C, ...)."""
+    shape = (-1, *[1] * (h.dim() - 2))
+    return h * edges(scale).view(shape) + start * edges(shift).view(shape)
 
 
 def _averages(n_in: int, n_out: int, edges: Edges) -> Tensor:

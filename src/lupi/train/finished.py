@@ -49,18 +49,24 @@ class FinishedRun:
         self.method.load_state_dict(own, strict=False)
 
 
+def find_run(folder: Path) -> Path:
+    """Return the folder of a finished run: this one, or the only one below it."""
+    if (folder / "result.json").exists():
+        return folder
+    runs = sorted(path.parent for path in folder.glob("*/result.json"))
+    if not runs:
+        raise LupiError(
+            f"{folder} holds no finished run (no result.json); "
+            "give a folder that `lupi train` or `lupi compare` wrote below runs/"
+        )
+    if len(runs) > 1:
+        raise LupiError(f"{folder} holds {len(runs)} runs; give one of them, such as {runs[0]}")
+    return runs[0]
+
+
 def read_finished(folder: Path) -> FinishedRun:
-    """Read the run in `folder`, or the only one below it; an error says what to give instead."""
-    if not (folder / "result.json").exists():
-        runs = sorted(path.parent for path in folder.glob("*/result.json"))
-        if not runs:
-            raise LupiError(
-                f"{folder} holds no finished run (no result.json); "
-                "give a folder that `lupi train` or `lupi compare` wrote below runs/"
-            )
-        if len(runs) > 1:
-            raise LupiError(f"{folder} holds {len(runs)} runs; give one of them, such as {runs[0]}")
-        folder = runs[0]
+    """Read a finished run: see `find_run`."""
+    folder = find_run(folder)
     if not (folder / STUDENT).exists():
         raise LupiError(f"{folder}: the run diverged before its first score and left no student")
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))

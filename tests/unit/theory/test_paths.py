@@ -144,8 +144,9 @@ def test_a_vgg_is_its_layers_in_turn() -> None:
 
 
 def test_a_network_without_weight_has_norm_zero() -> None:
-    net = nn.Sequential(nn.Linear(2, 2, bias=False))
-    nn.init.zeros_(net[0].weight)
+    layer = nn.Linear(2, 2, bias=False)
+    nn.init.zeros_(layer.weight)
+    net = nn.Sequential(layer)
     assert log_path_norm(net, (2,)) == -math.inf
     assert log_path_count(net, (2,)) == pytest.approx(math.log(4))
 

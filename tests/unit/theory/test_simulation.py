@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from lupi.errors import LupiError
-from lupi.theory.oracle import Measured, OracleSettings, simulate
+from lupi.theory.simulation import Measured, OracleSettings, simulate
 
 
 def measure(**changes: Any) -> dict[str, Measured]:
