@@ -52,6 +52,21 @@ def test_bernstein_holds_in_a_simulation() -> None:
     assert bound < 4 * gaps.max()
 
 
+def test_lemma_1_needs_t_above_gamma_not_below() -> None:
+    """The paper's condition is reversed: see docs/theory.md."""
+    gamma, r = 2.0, 3.0
+
+    def tropp(t: float) -> float:
+        return math.exp(-(t**2) / 2 / (gamma**2 + r * t / 3))
+
+    def simpler(t: float) -> float:
+        return math.exp(-t / 2 / (gamma + r / 3))
+
+    assert tropp(gamma / 2) > simpler(gamma / 2)
+    assert tropp(gamma) == pytest.approx(simpler(gamma))
+    assert tropp(2 * gamma) < simpler(2 * gamma)
+
+
 def test_nothing_overflows() -> None:
     huge = proposition_2(**{**SECOND, "log_paths": 5000.0, "log_path_norm": 3000.0})  # type: ignore[arg-type]
     assert huge.log_at(1) == pytest.approx(math.log(8 / 3 * 2.15 * (5000 + math.log(10))) + 3000)
