@@ -101,13 +101,8 @@ def find(seen: Observed) -> Findings:
     )
 
 
-def by_energy(variances: Floats) -> NDArray[np.intp]:
-    """Return the order of units (rows, units) by mean variance, the largest first."""
-    return np.argsort(-variances.mean(axis=0), kind="stable")
-
-
 def _site(site: SiteNoise, seen: Observed, groups: dict[str, NDArray[np.bool_]]) -> SiteFindings:
-    order = by_energy(site.variances)
+    order = np.argsort(-site.variances.mean(axis=0), kind="stable")
     of_row = site.variances.mean(axis=1)
     first, second = groups.values()
     difference = mean_difference(of_row[first], of_row[second])
@@ -221,7 +216,7 @@ def _of_groups(groups: list[str], difference: Estimate | None) -> str:
             f"rows ({numbers})."
         )
     more = "more" if difference.value > 0 else "less"
-    as_paper = "as in the paper" if difference.value > 0 else "the paper has it the other way"
-    return (
-        f"The {groups[0]} rows have {more} noise than the {groups[1]} ones ({numbers}): {as_paper}."
-    )
+    paper = ""
+    if groups[0] == "right":
+        paper = f"; the paper found {'the same' if difference.value > 0 else 'the opposite'}"
+    return f"The {groups[0]} rows have {more} noise than the {groups[1]} ones ({numbers}){paper}."

@@ -71,7 +71,12 @@ def _every(split: Split, step: int) -> Iterator[Batch]:
         kept = (torch.arange(len(batch.y)) + first) % step == 0
         first += len(batch.y)
         kept &= batch.privileged()[1]
-        yield Batch(*(part[kept] for part in batch if part is not None))
+        yield Batch(_rows(batch.x, kept), *(part[kept] for part in batch[1:] if part is not None))
+
+
+def _rows(x: Any, kept: Tensor) -> Any:
+    """Return rows of x, which is a tensor or a named tuple of tensors."""
+    return x[kept] if isinstance(x, Tensor) else type(x)(*(part[kept] for part in x))
 
 
 @torch.no_grad()
@@ -81,7 +86,7 @@ def _look(run: FinishedRun, batch: Batch, seen: Parts, noise: Parts) -> None:
     assert batch.xstar is not None
     output = run.method.predict(batch.x)
     found = {"loss": run.task.example_loss(output, batch.y)}
-    if output.dim() == 2 and not batch.y.is_floating_point():
+    if output.dim() == 2 and batch.y.dim() == 1 and not batch.y.is_floating_point():
         found |= {
             "right": output.argmax(1) == batch.y,
             "label": batch.y,

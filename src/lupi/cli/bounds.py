@@ -110,12 +110,11 @@ def _of_run(folder: Path) -> dict[str, Any]:
     from lupi.train.run import splits_for
 
     run = read_finished(folder)
-    output, y = outputs(run.method, splits_for(type(run.method), run.task, run.settings).val)
-    shape = tuple(run.task.example().shape[1:])
-    return {
-        **_of_paths(run.student, shape, output.shape[1]),
-        **measure_outputs(output, y)._asdict(),
-    }
+    rows = splits_for(type(run.method), run.task, run.settings).val
+    output, y = outputs(run.method, rows)
+    scale = measure_outputs(output, y)._asdict()
+    x = next(iter(rows.batches(2))).x
+    return {**_of_paths(run.student, tuple(x.shape[1:]), output.shape[1]), **scale}
 
 
 def _of_paths(net: "nn.Module", shape: tuple[int, ...], n_outputs: int) -> dict[str, Any]:

@@ -26,10 +26,11 @@ def measure_outputs(outputs: Tensor, y: Tensor) -> OutputScale:
 
     The paper has Var(h(x_i)) <= xi^2 without saying over what; here it is over rows.
     """
-    if outputs.dim() != 2 or len(outputs) < 2 or y.shape != outputs.shape[:1]:
+    is_class = y.shape == outputs.shape[:1] and not y.is_floating_point()
+    if outputs.dim() != 2 or len(outputs) < 2 or not is_class:
         raise LupiError(
-            f"outputs: got shapes {tuple(outputs.shape)} and {tuple(y.shape)}, expected (n, C) "
-            "outputs of a classifier and n labels, n >= 2"
+            f"outputs: got shape {tuple(outputs.shape)} and targets {tuple(y.shape)} of {y.dtype}, "
+            "expected outputs (n, C) of a classifier and n whole labels, n >= 2"
         )
     if not outputs.isfinite().all():
         raise LupiError("outputs: some are not finite, so they have no variance; did it diverge?")

@@ -28,6 +28,8 @@ from lupi.errors import LupiError
 from lupi.nn.sites import DROPOUTS, Site
 from lupi.nn.vgg import VGG, Picture
 
+CHAINS = (nn.Sequential, VGG)
+"""Modules whose forward pass is their children's, in turn."""
 PASSED_BY = (nn.ReLU, nn.Identity, Site, *DROPOUTS)
 SUPPORTED = (
     "Sequential and VGG of Linear, Conv2d, BatchNorm, ReLU, MaxPool2d, AvgPool2d, "
@@ -60,19 +62,18 @@ def _pass_ones(net: nn.Module, shape: Sequence[int], edges: Edges) -> tuple[Tens
     for name, layer in _layers(net, ""):
         h = _through(layer, name, h, edges, start=math.exp(-log_scale))
         largest = h.max().item()
-        if largest <= 0:
-            break
-        h = h / largest
-        log_scale += math.log(largest)
+        if largest > 0:
+            h = h / largest
+            log_scale += math.log(largest)
     return h[0], log_scale
 
 
 def _layers(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
     """Yield the layers in the order of a forward pass."""
-    if not isinstance(module, (nn.Sequential, VGG)):
+    if not isinstance(module, CHAINS):
         yield name, module
         return
-    for key, child in module.named_children():  # a VGG's are its trunk and its head
+    for key, child in module.named_children():
         yield from _layers(child, f"{name}.{key}" if name else key)
 
 

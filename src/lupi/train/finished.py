@@ -5,11 +5,10 @@ from pathlib import Path
 
 from torch import nn
 
-from lupi.core import Method
+from lupi.core import Method, Task
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method
 from lupi.records import read_json
-from lupi.tasks.image import ImageTask
 from lupi.tasks.registry import build_task
 from lupi.train.checkpoint import helper_weights, load_weights
 from lupi.train.run import RunSettings
@@ -24,7 +23,7 @@ class FinishedRun:
 
     folder: Path
     settings: RunSettings
-    task: ImageTask
+    task: Task
     method: Method
     """With the student of its best epoch, in `eval()`; helper networks are freshly initialised."""
 
@@ -42,9 +41,8 @@ class FinishedRun:
                 "either the method has no noise that x* sets, or the run is older than this "
                 "record. Train it again in another folder (`--out`) to analyse it"
             )
-        own = load_weights(path)
-        expected = helper_weights(self.method)
-        if own.keys() != expected.keys():
+        own, expected = load_weights(path), helper_weights(self.method)
+        if {k: w.shape for k, w in own.items()} != {k: w.shape for k, w in expected.items()}:
             raise LupiError(f"{path} holds other weights than the settings of the run ask for")
         self.method.load_state_dict(own, strict=False)
 
@@ -68,7 +66,10 @@ def read_finished(folder: Path) -> FinishedRun:
     """Read a finished run: see `find_run`."""
     folder = find_run(folder)
     if not (folder / STUDENT).exists():
-        raise LupiError(f"{folder}: the run diverged before its first score and left no student")
+        raise LupiError(
+            f"{folder} left no student ({STUDENT}): it diverged before its first score, or there "
+            "is none to train"
+        )
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
     task = build_task(settings.task, settings.network)
     method = build_method(settings.method, settings.settings, task.network(), task)

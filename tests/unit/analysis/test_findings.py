@@ -62,7 +62,7 @@ def test_difference_and_relations() -> None:
 
 def test_the_opposite_of_the_paper_is_said() -> None:
     (found,) = find(observed(site(more_noise_for_right()[::-1]))).sites
-    assert any("the paper has it the other way" in text for text in found.diagnosis)
+    assert any("the paper found the opposite" in text for text in found.diagnosis)
 
 
 def test_collapse_in_words() -> None:

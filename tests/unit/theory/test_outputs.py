@@ -17,12 +17,13 @@ def test_by_hand() -> None:
 @pytest.mark.parametrize(
     ("outputs", "y"),
     [
-        (torch.zeros(1, 2), torch.zeros(1)),
-        (torch.zeros(3), torch.zeros(3)),
-        (torch.zeros(3, 2), torch.zeros(3, 2)),
-        (torch.tensor([[1.0], [math.nan]]), torch.zeros(2)),
+        (torch.zeros(1, 2), torch.tensor([0])),
+        (torch.zeros(3), torch.tensor([0, 0, 0])),
+        (torch.zeros(3, 2), torch.tensor([[0, 0]] * 3)),
+        (torch.zeros(3, 2), torch.zeros(3)),
+        (torch.tensor([[1.0], [math.nan]]), torch.tensor([0, 0])),
     ],
 )
 def test_what_has_no_variance_is_refused(outputs: Tensor, y: Tensor) -> None:
     with pytest.raises(LupiError, match="outputs"):
-        measure_outputs(outputs, y.long())
+        measure_outputs(outputs, y)

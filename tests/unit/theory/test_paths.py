@@ -149,6 +149,9 @@ def test_a_network_without_weight_has_norm_zero() -> None:
     net = nn.Sequential(layer)
     assert log_path_norm(net, (2,)) == -math.inf
     assert log_path_count(net, (2,)) == pytest.approx(math.log(4))
+    after = nn.Linear(2, 1)
+    nn.init.constant_(after.bias, 3.0)
+    assert log_path_norm(nn.Sequential(layer, after), (2,)) == pytest.approx(math.log(9))
 
 
 @pytest.mark.parametrize(
