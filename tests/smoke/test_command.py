@@ -105,6 +105,12 @@ def test_from_settings_to_verdict(tmp_path: Path, settings: str) -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_train_shows_stages_that_do_not_validate(here: Here, settings: str) -> None:
+    code, out, err = here("train", settings, "--set", "arms={d: {method: distillation}}")
+    assert code == 0, err
+    assert "test  accuracy" in out
+
+
 def test_train_writes_the_record_that_compare_reuses(tmp_path: Path, settings: str) -> None:
     arguments = ("train", settings, "--arm", "het-dropout", "--size", "20", "--seed", "1")
     result = json.loads(lupi(*arguments, "--json", cwd=tmp_path).stdout)
