@@ -168,6 +168,10 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, settings: str) -> None:
         (["train", "small.yaml", "--arm", "het"], "did you mean `het-dropout`"),
         (["train", "small.yaml", "--size", "0"], "size: got 0"),
         (["report", "."], "holds no comparison"),
+        (["report", "a", "b", "c"], "takes one comparison or two, got 3"),
+        (["report", "a", "b", "--watch"], "are for one comparison, got two"),
+        (["report", ".", "--watch", "--json"], "--watch serves the page alone"),
+        (["report", ".", "--watch"], "holds no comparison"),
         (["methods", "hetdropout"], "did you mean `het-dropout`"),
     ],
 )

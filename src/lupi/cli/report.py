@@ -48,6 +48,8 @@ def report(
             raise LupiError("--format, --figures and --watch are for one comparison, got two")
         _compare(folders[0], folders[1], as_json)
     elif watch:
+        if format_ or figures or as_json:
+            raise LupiError("--watch serves the page alone: leave --format, --figures, --json out")
         _serve(folders[0], port)
     else:
         print_summary(folders[0], as_json, command=None, table=format_)
