@@ -75,20 +75,26 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_setting_is_documented() -> None:
-    from lupi.compare.settings import ArmSettings
+    from lupi.compare.settings import ArmSettings, ComparisonSettings, PaperSettings
     from lupi.compare.tuning import TuningSettings
     from lupi.methods.registry import methods
     from lupi.tasks.image import ImageNetworkSettings
     from lupi.tasks.picture_files import AugmentSettings
     from lupi.tasks.registry import TASKS
+    from lupi.theory.curves import BoundSettings
     from lupi.train.settings import TrainSettings
 
     page = (ROOT / "docs/settings.md").read_text()
     tasks = [task.Settings for task in TASKS.values()]
-    of_arms = (ArmSettings, TuningSettings)
-    for model in (*tasks, AugmentSettings, ImageNetworkSettings, TrainSettings, *of_arms):
+    for model in (*tasks, AugmentSettings, ImageNetworkSettings, TrainSettings):
         for key in model.model_fields:
             assert f"`{key}`" in page, key
+    for part in (ComparisonSettings, ArmSettings, TuningSettings, PaperSettings):
+        for key in part.model_fields:
+            assert re.search(rf"`{key}`|^ *{key}:", page, flags=re.MULTILINE), key
+    page = (ROOT / "docs/theory.md").read_text()
+    for key in BoundSettings.model_fields:
+        assert f"`{key}`" in page, key
     for method in methods().values():
         page = (ROOT / f"docs/methods/{method.name}.md").read_text()
         for key in method.Settings.model_fields:

@@ -1,7 +1,8 @@
 """A comparison's settings, and the runs they stand for."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -10,7 +11,7 @@ from lupi.core import Control
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, find_method
 from lupi.records import Arm, Candidate, Metric, PlannedRun, planned_trials
-from lupi.settings import Settings, merge
+from lupi.settings import Settings, merge, unknown_name
 from lupi.tasks.registry import build_task
 from lupi.train.run import RunSettings
 
@@ -25,12 +26,32 @@ class ArmSettings(Settings):
     """The same arm again, with x* that tells nothing of its row."""
     xstar_frac: float = Field(1.0, ge=0, le=1)
     """The fraction of training rows that carry x*."""
+    xstar_fracs: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
+    """Several fractions, instead of one: each becomes an arm of its own, named `arm@4%`."""
     network: dict[str, Any] = Field(default_factory=dict)
     """What this arm has other than the comparison's network, such as its own tuned dropout."""
     train: dict[str, Any] = Field(default_factory=dict)
     """What this arm has other than the comparison's training."""
     search: dict[str, Any] | None = None
     """Where tuning looks, instead of the method's own ranges: see `lupi methods NAME`."""
+
+    def fractions(self, name: str) -> list[tuple[str, "ArmSettings"]]:
+        """Return the arms this one stands for, with their names: itself, or one per fraction."""
+        if not self.xstar_fracs:
+            return [(name, self)]
+        return [
+            (f"{name}@{100 * frac:g}%", self.model_copy(update={"xstar_frac": frac}))
+            for frac in sorted(set(self.xstar_fracs))
+        ]
+
+
+class PaperSettings(Settings):
+    """Published scores, to be shown beside ours: quoted, never judged."""
+
+    source: str
+    """Where they stand and under which conditions they were got; shown with them."""
+    scores: dict[str, dict[int, float]]
+    """Arm, size, score as the metric counts it: an accuracy of 42.3 % is 0.423."""
 
 
 class ComparisonSettings(Settings):
@@ -49,6 +70,8 @@ class ComparisonSettings(Settings):
     """A list, or how many: 8 stands for 0 to 7."""
     tuning: TuningSettings | str | None = None
     """Choose each arm's settings first; or a sentence that says how they were chosen."""
+    paper: PaperSettings | None = None
+    """Scores of a publication whose settings this comparison has."""
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -102,13 +125,22 @@ def make_plan(settings: ComparisonSettings) -> Plan:
     first_runs = _first_runs(settings)
     candidates, trials = _list_trials(settings)
     largest = max([*settings.sizes, *(planned.size for planned, _ in trials)])
-    for name, arm in settings.arms.items():
+    for family, name, arm in _arms(settings):
         method = find_method(arm.method)
         metric = _try_out(first_runs[name, settings.sizes[0]], largest, name)
         for control in _controls(arm):
-            full_name = _full_name(name, control)
+            suffix = "" if control == "real" else f"/{control}"
+            full_name = name + suffix
             arms.append(
-                Arm(full_name, arm.method, control, method.uses_xstar, method.sees_xstar_at_test)
+                Arm(
+                    name=full_name,
+                    method=arm.method,
+                    control=control,
+                    uses_xstar=_uses_xstar(arm),
+                    sees_xstar_at_test=method.sees_xstar_at_test,
+                    xstar_frac=arm.xstar_frac,
+                    family=family + suffix if arm.xstar_fracs else "",
+                )
             )
             for size in settings.sizes:
                 for seed in settings.seeds:
@@ -120,27 +152,27 @@ def make_plan(settings: ComparisonSettings) -> Plan:
                 trial = next(run for planned, run in trials if planned.arm == candidate.name)
                 _try_out(trial, largest, candidate.name)
     assert metric is not None
+    _check_paper(settings, [arm.name for arm in arms])
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
     return Plan(settings, arms, metric, runs, candidates, trials)
 
 
+def _uses_xstar(arm: ArmSettings) -> bool:
+    return find_method(arm.method).uses_xstar and arm.xstar_frac > 0
+
+
 def _controls(arm: ArmSettings) -> tuple[Control, ...]:
-    return ("real", *arm.controls)
-
-
-def _full_name(name: str, control: Control) -> str:
-    return name if control == "real" else f"{name}/{control}"
+    """Without x* there is nothing to replace: the arm is a control itself."""
+    return ("real", *arm.controls) if _uses_xstar(arm) else ("real",)
 
 
 def _first_runs(settings: ComparisonSettings) -> dict[tuple[str, int], RunSettings]:
     """Return the first run of each arm at each size, every name and value checked."""
-    runs = {}
-    for name, arm in settings.arms.items():
-        if arm.controls and not find_method(arm.method).uses_xstar:
-            raise LupiError(f"arms.{name}.controls: {arm.method} does not use x*: drop `controls`")
-        for size in settings.sizes:
-            runs[name, size] = _run_settings(settings, name, arm, size, settings.seeds[0])
-    return runs
+    return {
+        (name, size): _run_settings(settings, name, arm, size, settings.seeds[0])
+        for _, name, arm in _arms(settings)
+        for size in settings.sizes
+    }
 
 
 def _list_trials(
@@ -153,20 +185,42 @@ def _list_trials(
     candidates: list[Candidate] = []
     trials: list[tuple[PlannedRun, RunSettings]] = []
     seeds, size = tuning.trial_seeds(settings.seeds), tuning.trial_size(settings.sizes)
-    for name, arm in settings.arms.items():
+    for family, name, arm in _arms(settings):
         given = _run_settings(settings, name, arm, size, seeds[0])
-        tried = list(try_for(name, given, arm.search, tuning.n_trials))
+        tried = list(try_for(family, given, arm.search, tuning.n_trials))
         for control in _controls(arm) if tuning.controls == "own" else _controls(arm)[:1]:
             for number, (changes, run) in enumerate(tried):
                 trial = run.model_copy(update={"control": control, "trial": True})
                 runs = [trial.model_copy(update={"seed": seed}) for seed in seeds]
                 ids = [run.run_id for run in runs]
-                full_name = _full_name(name, control)
+                full_name = name if control == "real" else f"{name}/{control}"
                 candidate = Candidate(full_name, number, changes, size, seeds, ids)
                 candidates.append(candidate)
                 trials += zip(planned_trials([candidate]), runs, strict=True)
     trials.sort(key=lambda pair: pair[0].seed)
     return candidates, trials
+
+
+def _arms(settings: ComparisonSettings) -> Iterator[tuple[str, str, ArmSettings]]:
+    """Yield each arm with the key it stands under and its name, which fractions tell apart."""
+    for key, arm in settings.arms.items():
+        for setting in ("controls", "xstar_fracs"):
+            if getattr(arm, setting) and not find_method(arm.method).uses_xstar:
+                raise LupiError(
+                    f"arms.{key}.{setting}: {arm.method} does not use x*: drop `{setting}`"
+                )
+        if arm.xstar_fracs and arm.xstar_frac != 1:
+            raise LupiError(f"arms.{key}: give either `xstar_frac` or `xstar_fracs`, not both")
+        for name, one in arm.fractions(key):
+            yield key, name, one
+
+
+def _check_paper(settings: ComparisonSettings, arms: list[str]) -> None:
+    for arm, scores in settings.paper.scores.items() if settings.paper else ():
+        if arm not in arms:
+            raise LupiError(f"paper.scores: {unknown_name('arm', arm, arms)}")
+        for size in scores.keys() - settings.sizes:
+            raise LupiError(f"paper.scores.{arm}: {size} is none of `sizes`, {settings.sizes}")
 
 
 def _run_settings(
