@@ -14,7 +14,7 @@ LARGEST_SIZE = 1600
 SMALLEST_SIZE = 20
 N_SIZES = 3
 TRAIN = {
-    "epochs": 30,
+    "epochs": 20,
     "batch_size": 32,
     "steps_per_epoch": 15,
     "lr": 0.003,
@@ -25,12 +25,13 @@ TRAIN = {
 }
 SOFT = {"imitation": 0.5}
 """Distillation and its control believe the teacher as much as the label."""
+# Noise of variance 1 is as strong as the network's Bernoulli dropout of 0.5.
 ARMS: dict[str, dict[str, Any]] = {
     "no-xstar": {"method": "no-xstar"},
-    "gaussian-dropout": {"method": "gaussian-dropout", "settings": {"variance": 0.25}},
+    "gaussian-dropout": {"method": "gaussian-dropout", "settings": {"variance": 1.0}},
     "het-dropout": {
         "method": "het-dropout",
-        "settings": {"prior": 0.25, "beta": 0.1},
+        "settings": {"prior": 1.0, "beta": 0.1},
         "controls": ["shuffled"],
     },
     "distillation": {"method": "distillation", "settings": SOFT, "controls": ["shuffled"]},

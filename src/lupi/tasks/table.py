@@ -42,8 +42,8 @@ class TableNetworkSettings(Settings):
     """Units of each hidden layer."""
     n_layers: int = Field(2, ge=2, le=8)
     """Hidden layers; all but the last are the `trunk`."""
-    dropout: float = Field(0.2, ge=0, lt=1)
-    """Bernoulli rate after each hidden layer: sites `trunk.drop1` …, and the last one's in `head`."""
+    dropout: float = Field(0.5, ge=0, lt=1)
+    """Bernoulli rate after each hidden layer; sites: `trunk.drop1` …, the last one `head.drop2`."""
 
 
 class TableTask:
