@@ -14,13 +14,13 @@ LARGEST_SIZE = 1600
 SMALLEST_SIZE = 20
 N_SIZES = 3
 TRAIN = {
-    "epochs": 20,
+    "epochs": 12,
     "batch_size": 32,
-    "steps_per_epoch": 15,
+    "steps_per_epoch": 25,
     "lr": 0.003,
     "weight_decay": 0.001,
     "schedule": "adaptive",
-    "patience": 6,
+    "patience": 4,
     "n_decays": 1,
 }
 SOFT = {"imitation": 0.5}

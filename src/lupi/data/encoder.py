@@ -79,8 +79,8 @@ class Column:
 
     def transform(self, values: "pd.Series[Any]") -> Floats:
         """Return (N, width)."""
-        scaled = (self.raw(values) - np.array(self.shift)) * np.array(self.factor)
-        return np.clip(np.nan_to_num(scaled, nan=0.0), -LARGEST, LARGEST)
+        scaled: Floats = (self.raw(values) - np.array(self.shift)) * np.array(self.factor)
+        return np.nan_to_num(scaled).clip(-LARGEST, LARGEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,16 @@ class TableEncoder:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "TableEncoder":
         """Make an encoder of what `to_json` returned."""
-        lists = ("categories", "shift", "factor")
         return cls(
             tuple(
-                Column(**{key: tuple(v) if key in lists else v for key, v in column.items()})
+                Column(
+                    column["name"],
+                    column["kind"],
+                    tuple(column["categories"]),
+                    column["indicator"],
+                    tuple(column["shift"]),
+                    tuple(column["factor"]),
+                )
                 for column in document["columns"]
             )
         )
@@ -160,9 +166,7 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _lay_out(
-    name: str, values: "pd.Series[Any]", as_category: bool, indicators: bool
-) -> Column:
+def _lay_out(name: str, values: "pd.Series[Any]", as_category: bool, indicators: bool) -> Column:
     indicator = indicators and bool(values.isna().any())
     if is_number(values) and not as_category:
         finite = np.isfinite(_numbers(values, name))

@@ -34,9 +34,7 @@ def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[st
 def build_task(task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
     """Build a task from its settings."""
     cls, options = _lookup(task)
-    built: AnyTask = cls(
-        cls.Settings.parse(options, "task"), cls.Network.parse(network, "network")
-    )
+    built: AnyTask = cls(cls.Settings.parse(options, "task"), cls.Network.parse(network, "network"))
     return built
 
 

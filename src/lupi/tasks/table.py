@@ -5,6 +5,7 @@ of the target, standardised by mean and deviation of all rows to choose training
 that scores of every size are in the same units.
 """
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,8 @@ class TableTask:
             pool[list(table.privileged)], settings.categorical, indicators=False
         )
         self.xstar_dim = self._xstar_layout.width
-        self._mean, self._std = (y.mean(), y.std()) if self.is_regression else (0.0, 1.0)
+        self._mean = float(y.mean()) if self.is_regression else 0.0
+        self._std = float(y.std()) if self.is_regression else 1.0
         without = int((~self._has_xstar(pool)).sum())
         self.found = {"training row without x*": without} if without else {}
 
@@ -124,7 +126,7 @@ class TableTask:
         """
         target: dict[str, Any] = {"name": self._target, "kind": self._table.kind}
         if self.is_regression:
-            target |= {"mean": float(self._mean), "std": float(self._std)}
+            target |= {"mean": self._mean, "std": self._std}
         else:
             target["classes"] = list(self._table.classes)
         frame, _ = self._training_rows(size, seed)
@@ -152,12 +154,12 @@ class TableTask:
         rmse and nll are in the target's own units.
         """
         if self.is_regression:
-            error, std = moments(output)[0] - y, float(self._std)
+            error = moments(output)[0] - y
             spread = (y - y.mean()).square().sum()
             return {
                 "r2": (1 - error.square().sum() / spread.clamp(min=1e-12)).item(),
-                "rmse": std * error.square().mean().sqrt().item(),
-                "nll": gaussian_cross_entropy(output, y).mean().item() + float(np.log(std)),
+                "rmse": self._std * error.square().mean().sqrt().item(),
+                "nll": gaussian_cross_entropy(output, y).mean().item() + math.log(self._std),
             }
         right = (output.argmax(1) == y).float()
         scores = {

@@ -5,7 +5,6 @@ validation rows, and the test rows are read once. Their runs leave records like 
 verdict they are shown and never count for or against x*.
 """
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -133,29 +132,36 @@ def score_classical(
     candidates = model.candidates(settings, task.output_kind, derive_seed(seed, model.name))
     if task.output_kind == "classes" and len(train.y.unique()) == 1:
         candidates = [DummyClassifier(strategy="prior")]
-    found: list[tuple[float, dict[str, dict[str, float]]]] = []
+    scored: list[tuple[float, Any]] = []
     with threadpool_limits(n_threads):
         for candidate in candidates:
             candidate.fit(train.x.numpy(), train.y.numpy())
-            outputs = _outputs(candidate, task, val, (val, test))
-            scores = [task.metrics(o, part.y) for o, part in zip(outputs, (val, test), strict=True)]
-            found.append((sign * scores[0][task.metric.name], dict(zip(("val", "test"), scores))))
-    return max(found, key=lambda pair: pair[0])[1]
+            score = task.metrics(_output(candidate, task, val, val), val.y)[task.metric.name]
+            scored.append((sign * score, candidate))
+        best = max(scored, key=lambda pair: pair[0])[1]
+        return {
+            name: task.metrics(_output(best, task, part, val), part.y)
+            for name, part in (("val", val), ("test", test))
+        }
 
 
 def _whole(split: Split) -> Batch:
     return next(iter(split.batches(max(len(split), 1))))
 
 
-def _outputs(fitted: Any, task: Task, val: Batch, parts: Sequence[Batch]) -> list[Tensor]:
+def _output(fitted: Any, task: Task, rows: Batch, val: Batch) -> Tensor:
     """Return what a network would: log-probabilities, or means with one variance for all."""
     if task.output_kind == "classes":
         n_classes = task.network()(task.example()).shape[1]
-        return [_log_probabilities(fitted, part.x.numpy(), n_classes) for part in parts]
-    means = [torch.from_numpy(np.asarray(fitted.predict(p.x.numpy()), np.float32)) for p in parts]
-    errors = torch.from_numpy(np.asarray(fitted.predict(val.x.numpy()), np.float32)) - val.y
-    logvar = errors.square().mean().clamp(min=1e-8).log()
-    return [torch.stack([mean, logvar.expand_as(mean)], 1) for mean in means]
+        return _log_probabilities(fitted, rows.x.numpy(), n_classes)
+    mean = _predicted(fitted, rows.x)
+    error = _predicted(fitted, val.x) - val.y
+    logvar = error.square().mean().clamp(min=1e-8).log()
+    return torch.stack([mean, logvar.expand_as(mean)], 1)
+
+
+def _predicted(fitted: Any, x: Tensor) -> Tensor:
+    return torch.from_numpy(np.asarray(fitted.predict(x.numpy()), dtype=np.float32))
 
 
 def _log_probabilities(fitted: Any, x: NDArray[np.float32], n_classes: int) -> Tensor:
