@@ -152,8 +152,8 @@ class TableEncoder:
 
 
 def is_number(values: "pd.Series[Any]") -> bool:
-    """Whether a column holds numbers or truth values."""
-    return values.dtype.kind in "iufb"
+    """Whether a column holds numbers; truth values are categories."""
+    return values.dtype.kind in "iuf"
 
 
 def texts(values: "pd.Series[Any]") -> list[str | None]:
