@@ -1,10 +1,12 @@
 """What runs leave on disk, and how it is read back. No torch: evidence and report build on this.
 
-    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs
+    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs,
+                                             warnings about the data
     runs/<comparison>/<run id>/settings.json resolved settings of the run
                                metrics.jsonl one row per epoch, appended and fsynced
                                result.json   written whole, then renamed: the run is finished
                                environment.json  machine and versions (not part of the result)
+                               preprocessing.json  of tables: how new rows become x
                                samples.npz   a few pictures with their variance maps, if any
                                failure.txt   traceback of the last attempt, if it failed
                                checkpoint/   weights

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from made_table import rows, write_csv
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHORT = ["--set", "train.epochs=1", "--set", "seeds=2", "--set", "sizes=[20]"]
@@ -37,6 +39,7 @@ LUPI = list(dict.fromkeys(line.split("  #")[0] for line in COMMANDS if line.star
 def test_lupi_commands(tmp_path: Path) -> None:
     """In the order of the pages, as a reader would; training is cut short, nothing else."""
     assert LUPI
+    write_csv(tmp_path / "deliveries.csv", rows())  # the reader's own table
     for command in LUPI:
         arguments = shlex.split(command)[1:]
         arguments, redirect, target = (
@@ -76,14 +79,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_setting_is_documented() -> None:
     from lupi.methods.registry import methods
-    from lupi.tasks.image import ImageNetworkSettings
     from lupi.tasks.picture_files import AugmentSettings
     from lupi.tasks.registry import TASKS
+    from lupi.train.classical import CLASSICAL
     from lupi.train.settings import TrainSettings
 
     page = (ROOT / "docs/settings.md").read_text()
-    tasks = [task.Settings for task in TASKS.values()]
-    for model in (*tasks, AugmentSettings, ImageNetworkSettings, TrainSettings):
+    models = [learner.Settings for learner in (*TASKS.values(), *CLASSICAL.values())]
+    networks = [task.Network for task in TASKS.values()]
+    for model in (*models, *networks, AugmentSettings, TrainSettings):
         for key in model.model_fields:
             assert f"`{key}`" in page, key
     for method in methods().values():
