@@ -131,7 +131,8 @@ def _try_out(run: RunSettings, largest: int, name: str) -> AnyTask:
     """Build the task and the arm once, so that mistakes show before hours have passed."""
     try:
         task = build_task(run.task, run.network)
-        task.splits(largest, run.seed, run.control, run.xstar_frac)
+        reveal = find_learner(run.method).sees_xstar_at_test
+        task.splits(largest, run.seed, run.control, run.xstar_frac, reveal)
         if run.method in CLASSICAL:
             check_classical(CLASSICAL[run.method], task)
         else:

@@ -49,13 +49,16 @@ def table_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
         task: settings of the table task: at least path, target and privileged.
     """
     settings = TableSettings.parse(task, "task")
-    n_train = TableTask(settings, TableNetworkSettings()).n_train
+    table = TableTask(settings, TableNetworkSettings())
+    arms = {name: dict(arm) for name, arm in ARMS.items()}
+    if not table.can_reveal:
+        del arms["oracle"]
     return {
         "name": _name(settings.path),
         "task": {"name": "table", **task},
         "train": dict(TRAIN),
-        "arms": {name: dict(arm) for name, arm in ARMS.items()},
-        "sizes": default_sizes(n_train),
+        "arms": arms,
+        "sizes": default_sizes(table.n_train),
         "seeds": 8,
     }
 

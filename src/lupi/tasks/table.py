@@ -77,6 +77,11 @@ class TableTask:
         """How many rows there are to choose training rows from."""
         return len(self._table.targets[0])
 
+    @property
+    def can_reveal(self) -> bool:
+        """Whether held-out rows have x* that an oracle could be shown."""
+        return all(self._has_xstar(frame).any() for frame in self._table.frames[1:])
+
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What in the table may make a comparison say too much."""
@@ -95,6 +100,11 @@ class TableTask:
         Classes are as frequent as in the table. The fraction is one of the training rows that
         have x* at all. With `reveal` (an oracle) held-out rows have x* too, under that control.
         """
+        if reveal and not self.can_reveal:
+            raise LupiError(
+                "an oracle sees x* at test, and the validation or test rows of this table have "
+                "none: leave the oracle out"
+            )
         frame, y = self._training_rows(size, seed)
         has = self._has_xstar(frame)
         has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)

@@ -44,6 +44,18 @@ def test_columns_stand_for_a_comparison_with_every_control(tmp_path: Path, targe
     assert plan.warnings == ()
 
 
+def test_held_out_files_without_xstar_leave_no_oracle(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", rows())
+    plain = [[*row[:5], *row[7:]] for row in rows(30, seed=1)]
+    test = write_csv(tmp_path / "test.csv", plain, [*HEADER[:5], *HEADER[7:]])
+    task = {"path": str(path), "test": str(test), "target": "hours", "privileged": ["rain"]}
+    raw = table_comparison({**task, "features": ["km"]})
+    assert "oracle" not in raw["arms"]
+    raw["arms"]["oracle"] = {"method": "oracle"}
+    with pytest.raises(LupiError, match="arm oracle: an oracle sees x\\* at test"):
+        make_plan(ComparisonSettings.parse(raw, ""))
+
+
 def test_what_the_table_warns_of_is_recorded(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [[*row, row[7]] for row in rows()], [*HEADER, "after"])
     task = {"path": str(path), "target": "hours", "privileged": ["after"], "ignore": ["late"]}

@@ -66,5 +66,7 @@ def test_a_feature_that_numbers_the_rows(tmp_path: Path) -> None:
 def test_partial_xstar_is_looked_at_where_it_is(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     made = [[*row, "" if rng.random() < 0.5 else row[7]] for row in rows()]
-    (found,) = leaks(tmp_path, made, header=[*HEADER, "after"], privileged=["after"], ignore=HEADER[-1:])
+    (found,) = leaks(
+        tmp_path, made, header=[*HEADER, "after"], privileged=["after"], ignore=HEADER[-1:]
+    )
     assert "'after' alone gives the target away" in found

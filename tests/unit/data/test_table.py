@@ -106,7 +106,7 @@ def test_columns_that_can_not_be(path: Path, changes: dict[str, Any], message: s
         ("hours", ["3.5"] * 120, "target 'hours' is .*3.5.* in every row"),
         ("late", ["late"] * 120, "target 'late' is 'late' in every row"),
         ("hours", ["", "inf"], "missing or not finite in 2 of 120 rows, the first of them row 1"),
-        ("late", ["in time", ""], "missing or not finite in 1 of 120 rows, the first of them row 2"),
+        ("late", ["late", ""], "missing or not finite in 1 of 120 rows, the first of them row 2"),
         ("late", ["lost"], "class 'lost' of 'late' has 1 row\\(s\\); 3 are needed"),
     ],
 )

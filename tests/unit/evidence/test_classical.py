@@ -6,6 +6,7 @@ import pytest
 
 from lupi.evidence.summary import Summary, summarise
 from lupi.records import Arm, Metric
+
 from .comparisons import around, comparison
 
 TREES = Arm("gradient-boosting", "gradient-boosting", classical=True)

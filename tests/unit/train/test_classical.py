@@ -25,9 +25,9 @@ def test_it_learns_from_x(name: str, target: str) -> None:
     splits = task.splits(60, 0)
     scores = score(name, task, splits)
     assert set(scores) == {"val", "test"}
-    assert scores["test"][task.metric.name] > task.trivial(splits.train, splits.test)[
-        task.metric.name
-    ]
+    assert (
+        scores["test"][task.metric.name] > task.trivial(splits.train, splits.test)[task.metric.name]
+    )
 
 
 @pytest.mark.parametrize("name", CLASSICAL)
