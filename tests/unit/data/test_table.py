@@ -90,7 +90,7 @@ def test_columns_may_be_named_by_numbers(tmp_path: Path) -> None:
         ({"features": ["x"]}, "features: no column is called `x`"),
         ({"privileged": ["hours"]}, "privileged: 'hours' is the target"),
         ({"ignore": ["rain"]}, "ignore: 'rain' is also named as privileged"),
-        ({"ignore": HEADER[:5] + ["late"]}, "no column is left to predict from"),
+        ({"ignore": [*HEADER[:5], "late"]}, "no column is left to predict from"),
         ({"target": "van", "kind": "regression"}, "kind: regression needs numbers"),
         ({"content": "0" * 12}, "has changed since this run was planned"),
     ],
