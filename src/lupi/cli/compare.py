@@ -11,13 +11,17 @@ from rich.markup import escape
 
 from lupi.cli.output import Json, Sets, Workers, prepare_data, print_summary, resumable, say
 
+TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet", ".pq")
+"""How the names of tables end; anything else is settings."""
+
 
 def compare(
     settings: Annotated[
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Settings (YAML; see `lupi demo --settings`), or a table (CSV, Parquet).",
+            help="A YAML file, the name of one that comes with lupi, such as `tables/students`, "
+            "or a table (CSV, Parquet).",
         ),
     ],
     target: Annotated[
@@ -54,15 +58,17 @@ def compare(
 
     Example: `lupi compare pupils.csv --target G3 --privileged G1,G2 --ignore Id`
     """
+    from lupi.configs import find_settings
     from lupi.report.provenance import as_yaml
     from lupi.settings import override, read_yaml
 
     columns = {"target": target, "privileged": privileged, "ignore": ignore}
-    if settings.suffix.lower() in (".yaml", ".yml"):
-        _refuse_columns(columns)
-        raw = override(read_yaml(settings), set_ or [])
+    if settings.suffix.lower() in TABLES:
+        raw = _table_settings(settings, columns, set_ or [])
     else:
-        raw = override(_table_settings(settings, columns, set_ or []), set_ or [])
+        _refuse_columns(columns)
+        raw = read_yaml(find_settings(settings))
+    raw = override(raw, set_ or [])
     if print_settings:
         print(as_yaml(raw), end="")
         return
@@ -74,7 +80,9 @@ def _refuse_columns(columns: dict[str, str | None]) -> None:
 
     for option, value in columns.items():
         if value is not None:
-            raise LupiError(f"--{option} is for a table; in a settings file it is task.{option}")
+            raise LupiError(
+                f"--{option} is for a table ({', '.join(TABLES)}); in settings it is task.{option}"
+            )
 
 
 def _table_settings(
