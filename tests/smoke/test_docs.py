@@ -79,15 +79,17 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_setting_is_documented() -> None:
     from lupi.methods.registry import methods
+    from lupi.settings import Settings
     from lupi.tasks.picture_files import AugmentSettings
     from lupi.tasks.registry import TASKS
     from lupi.train.classical import CLASSICAL
     from lupi.train.settings import TrainSettings
 
     page = (ROOT / "docs/settings.md").read_text()
-    models = [learner.Settings for learner in (*TASKS.values(), *CLASSICAL.values())]
-    networks = [task.Network for task in TASKS.values()]
-    for model in (*models, *networks, AugmentSettings, TrainSettings):
+    models: list[type[Settings]] = [AugmentSettings, TrainSettings]
+    models += [settings for task in TASKS.values() for settings in (task.Settings, task.Network)]
+    models += [model.Settings for model in CLASSICAL.values()]
+    for model in models:
         for key in model.model_fields:
             assert f"`{key}`" in page, key
     for method in methods().values():

@@ -122,11 +122,11 @@ class TableTask:
                 xstar[has] = control_vectors(xstar_encoder.transform(frame[has]), control, seed)
             return VectorSplit(Batch(x, target, torch.from_numpy(xstar), torch.from_numpy(has)))
 
-        held_out = [
+        val, test = (
             rows(part, target, self._has_xstar(part) if reveal else None)
             for part, target in zip(self._table.frames[1:], self._table.targets[1:], strict=True)
-        ]
-        return Splits(rows(frame, y, has), *held_out)
+        )
+        return Splits(rows(frame, y, has), val, test)
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
         """Return what a student needs to predict new rows, as plain values; x* has no part in it.

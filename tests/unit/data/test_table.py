@@ -74,7 +74,7 @@ def test_the_kind_follows_from_the_target(tmp_path: Path, values: list[str], kin
 
 def test_columns_may_be_named_by_numbers(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", rows(), header=None)
-    columns = {"target": 7, "privileged": [5, 6], "ignore": [8]}
+    columns: dict[str, Any] = {"target": 7, "privileged": [5, 6], "ignore": [8]}
     table = load_table(settings_of(path, header=False, **columns))
     assert table.privileged == ("5", "6")
     assert np.isfinite(table.targets[0]).all()

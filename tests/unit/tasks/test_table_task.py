@@ -78,7 +78,7 @@ def test_missing_privileged_values_are_partial_xstar(tmp_path: Path) -> None:
 
 def test_shuffled_xstar_stays_among_the_rows_that_have_it(tmp_path: Path) -> None:
     task = partial_task(tmp_path)
-    real, shuffled = (whole(task.splits(40, 0, c).train) for c in ("real", "shuffled"))  # type: ignore[arg-type]
+    real, shuffled = (whole(task.splits(40, 0, c).train) for c in ("real", "shuffled"))
     assert torch.equal(real.has_xstar, shuffled.has_xstar)
     assert not torch.equal(real.xstar, shuffled.xstar)
     assert torch.equal(real.xstar.sum(0).round(decimals=3), shuffled.xstar.sum(0).round(decimals=3))
