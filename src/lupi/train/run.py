@@ -14,8 +14,8 @@ from lupi import __version__
 from lupi.core import Batch, Control, Method, Splits, Task, derive_seed
 from lupi.data.xstar import reveal
 from lupi.methods.registry import build_method, find_method
-from lupi.records import FORMAT, read_json, read_rows, write_json, write_whole
-from lupi.settings import Settings, fingerprint
+from lupi.records import FORMAT, read_json, read_rows, run_identity, write_json, write_whole
+from lupi.settings import Settings
 from lupi.tasks.registry import build_task, resolve_task
 from lupi.train.classical import CLASSICAL, find_learner, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
@@ -50,9 +50,7 @@ class RunSettings(Settings):
     @property
     def run_id(self) -> str:
         """The identity of these (resolved) settings."""
-        resolved = self.resolved()
-        resolved["task"].pop("cache", None)  # where decoded pictures lie decides no number
-        return fingerprint(resolved)
+        return run_identity(self.resolved())
 
 
 def run(
