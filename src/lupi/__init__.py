@@ -4,16 +4,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lupi.attached import attach
     from lupi.nn.noise import HeteroscedasticDropout
     from lupi.nn.sites import Site, find_sites
 
 __version__ = "0.1.0"
-__all__ = ["HeteroscedasticDropout", "Site", "__version__", "find_sites"]
+__all__ = ["HeteroscedasticDropout", "Site", "__version__", "attach", "find_sites"]
 
 
 _HOMES = {
     "HeteroscedasticDropout": "lupi.nn.noise",
     "Site": "lupi.nn.sites",
+    "attach": "lupi.attached",
     "find_sites": "lupi.nn.sites",
 }
 

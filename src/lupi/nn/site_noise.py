@@ -22,8 +22,15 @@ class SiteNoise(nn.ModuleDict):
         return drop
 
     def penalty(self) -> Tensor:
-        """Return the sum of the penalties of the last training pass."""
-        return torch.stack([self.at(site).penalty() for site in self.sites]).sum()
+        """Return the sum of the penalties at the sites that the last training pass came by."""
+        drops = [self.at(site) for site in self.sites]
+        passed = [drop for drop in drops if drop.has_passed]
+        return torch.stack([drop.penalty() for drop in passed or drops]).sum()
+
+    def forget(self) -> None:
+        """Forget the last training pass, as the next may come by other sites."""
+        for site in self.sites:
+            self.at(site).forget()
 
     @torch.no_grad()
     def logvars(
