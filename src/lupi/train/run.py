@@ -75,6 +75,8 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     torch.set_num_threads(settings.train.n_threads)
     task = build_task(settings.task, settings.network)
     splits = splits_for(find_method(settings.method), task, settings)
+    if preprocessing := task.preprocessing(settings.size, settings.seed):
+        write_json(folder / "preprocessing.json", preprocessing)
 
     def build(attempt: int) -> Method:
         # The student's weights come first and alone: every arm starts from the same ones.
