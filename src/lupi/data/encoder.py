@@ -160,9 +160,7 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _lay_out(
-    name: str, values: "pd.Series[Any]", as_category: bool, indicators: bool
-) -> Column:
+def _lay_out(name: str, values: "pd.Series[Any]", as_category: bool, indicators: bool) -> Column:
     indicator = indicators and bool(values.isna().any())
     if is_number(values) and not as_category:
         finite = np.isfinite(_numbers(values, name))
