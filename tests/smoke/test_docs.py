@@ -4,7 +4,9 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,7 +99,7 @@ def test_every_parameter_is_documented() -> None:
 
     import lupi
 
-    pages = {
+    pages: dict[str, list[Callable[..., Any]]] = {
         "docs/own-network.md": [lupi.attach],
         "docs/estimators.md": [lupi.LupiClassifier, lupi.SVMPlus],
     }

@@ -28,7 +28,7 @@ FREE = {"beta": 0.01}
 QUICK: dict[str, Any] = {"epochs": 4, "lr": 0.01, "n_hidden": 16, "random_state": 0}
 
 
-@parametrize_with_checks([LupiClassifier(**QUICK), LupiRegressor(**QUICK)])
+@parametrize_with_checks([LupiClassifier(**QUICK), LupiRegressor(**QUICK)])  # type: ignore[untyped-decorator]
 def test_is_an_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -112,11 +112,11 @@ def test_missing_xstar() -> None:
     holes, filled = XS.copy(), XS.copy()
     holes[3, 1] = np.nan
     filled[3, 1] = np.delete(XS[:, 1], 3).mean()
-    by_mean = [
+    hole, mean = (
         LupiClassifier(settings=FREE, **SHORT).fit(X, y, xstar=v).predict_proba(X)
         for v in (holes, filled)
-    ]
-    assert np.array_equal(*by_mean)
+    )
+    assert np.array_equal(hole, mean)
 
 
 def test_pandas_and_sparse_input() -> None:

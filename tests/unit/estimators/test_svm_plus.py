@@ -15,11 +15,11 @@ from lupi.errors import LupiError
 from lupi.estimators.svm_plus import SVMPlus, solve_dual
 
 Array = NDArray[np.float64]
-FREE = {"xstar_gamma": 1e6, "xstar_weight": 1e-4}
+FREE: dict[str, Any] = {"xstar_gamma": 1e6, "xstar_weight": 1e-4}
 """Rows of x* share nothing, and their slacks cost nothing: a slack of its own for each row."""
 
 
-@parametrize_with_checks([SVMPlus()])
+@parametrize_with_checks([SVMPlus()])  # type: ignore[untyped-decorator]
 def test_is_an_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -137,6 +137,22 @@ def test_rows_without_xstar_are_rows_of_a_plain_svm() -> None:
     assert np.abs(some - nothing.decision_function(X)).max() > 1e-3
 
 
+def test_xstar_that_tells_the_slack_helps_and_another_rows_does_not() -> None:
+    scores = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, noise = rng.normal(size=(560, 10)), rng.normal(size=560)
+        truth = X[:, 0] + X[:, 1]
+        y = np.sign(truth + noise)
+        fits = (y * truth)[:60]
+        svm = SVMPlus(0.3, "linear", xstar_kernel="linear")
+        arms = (fits, rng.permutation(fits), None)
+        scores.append([svm.fit(X[:60], y[:60], xstar=a).score(X[60:], y[60:]) for a in arms])
+    real, shuffled, plain = np.mean(scores, axis=0)
+    assert real > plain + 0.02
+    assert real > shuffled + 0.02
+
+
 def test_more_than_two_classes() -> None:
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
@@ -154,4 +170,4 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(LupiError, match="kernel: got 'poly'; expected 'linear' or 'rbf'"):
         SVMPlus(kernel="poly").fit(X, y)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        SVMPlus().fit(X, y, XS).predict(X, XS)
+        SVMPlus().fit(X, y, XS).predict(X, XS)  # type: ignore[call-arg]
