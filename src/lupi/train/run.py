@@ -85,7 +85,7 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     if fitted.best_epoch:
         metrics = {
             name: task.metrics(*outputs(fitted.method, split))
-            for name, split in (("val", splits.val), ("test", splits.test))
+            for name, split in {"val": splits.val, "test": splits.test, **splits.also}.items()
         }
     if fitted.method.uses_xstar and settings.control == "real":
         _write_pictures(folder / "samples.npz", fitted.method, splits)
