@@ -104,6 +104,14 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     }
 
 
+def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
+    """Return the rows of a run: x* is revealed outside of training to an oracle and nobody else."""
+    options = (settings.size, settings.seed, settings.control, settings.xstar_frac)
+    if method.sees_xstar_at_test:
+        return reveal(task.splits(*options, reveal=True))
+    return task.splits(*options)
+
+
 def builder(task: Task, method: str, settings: Any, seed: int) -> Callable[[int], Method]:
     """Return what builds a method over a new student for attempt 0, 1, …: other weights each."""
 
@@ -115,14 +123,6 @@ def builder(task: Task, method: str, settings: Any, seed: int) -> Callable[[int]
         return build_method(method, settings, net, task)
 
     return build
-
-
-def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
-    """Return the rows of a run: x* is revealed outside of training to an oracle and nobody else."""
-    options = (settings.size, settings.seed, settings.control, settings.xstar_frac)
-    if method.sees_xstar_at_test:
-        return reveal(task.splits(*options, reveal=True))
-    return task.splits(*options)
 
 
 def _environment(settings: RunSettings) -> dict[str, str]:
