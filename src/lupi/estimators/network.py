@@ -84,31 +84,14 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         """Train on validated x, y as the network sees it, and x* as it was given."""
         method, settings = self._method_for(xstar)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        xstar, has = check_xstar(xstar, len(y))
-        self.mean_, self.scale_ = _moments(_dense(X))
-        xstar_mean, xstar_scale = _moments(xstar[has])
-        x = self._standardised(X)
-        xs = np.where(has[:, None], (xstar - xstar_mean) / xstar_scale, 0).astype(np.float32)
-        train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
-        task = ArrayTask(
-            Batch(*(torch.from_numpy(part[train]) for part in (x, y, xs, has))),
-            Batch(torch.from_numpy(x[val]), torch.from_numpy(y[val])),
-            n_classes,
-            TableNetworkSettings.parse(self._given("n_hidden", "n_layers", "dropout"), "network"),
-        )
-        rows: list[Row] = []
+        task = self._task(X, y, n_classes, xstar, seed)
+        splits = task.splits(len(y), seed)
+        train = self._training(len(splits.train))
         build = builder(task, method, settings, seed)
+        rows: list[Row] = []
         # Training draws from torch's own generator; whoever calls shall not notice.
         with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
-            fitted = fit(
-                build,
-                task,
-                task.splits(len(train), seed),
-                self._training(len(train)),
-                seed,
-                Path(folder),
-                rows.append,
-            )
+            fitted = fit(build, task, splits, train, seed, Path(folder), rows.append)
         if not fitted.best_epoch:
             raise LupiError(f"training diverged in its first epoch; lower lr, now {self.lr}")
         self.student_ = fitted.method.student().eval().cpu()
@@ -137,6 +120,21 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         if method.uses_xstar and xstar is None:
             return "no-xstar", {}
         return self.method, dict(self.settings or {})
+
+    def _task(self, X: Array, y: Array, n_classes: int | None, xstar: Any, seed: int) -> ArrayTask:
+        """Standardise x and x*, and hold rows out."""
+        xstar, has = check_xstar(xstar, len(y))
+        mean, scale = _moments(xstar[has])
+        xs = np.where(has[:, None], (xstar - mean) / scale, 0).astype(np.float32)
+        self.mean_, self.scale_ = _moments(_dense(X))
+        x = self._standardised(X)
+        train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
+        return ArrayTask(
+            Batch(*(torch.from_numpy(part[train]) for part in (x, y, xs, has))),
+            Batch(torch.from_numpy(x[val]), torch.from_numpy(y[val])),
+            n_classes,
+            TableNetworkSettings.parse(self._given("n_hidden", "n_layers", "dropout"), "network"),
+        )
 
     def _training(self, n_rows: int) -> TrainSettings:
         given = self._given("epochs", "batch_size", "lr", "weight_decay")
