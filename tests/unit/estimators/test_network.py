@@ -21,14 +21,11 @@ from lupi.errors import LupiError
 from lupi.methods.registry import methods
 
 Array = NDArray[Any]
-SHORT: dict[str, Any] = {"epochs": 8, "n_hidden": 32, "random_state": 0}
+SHORT: dict[str, Any] = {"epochs": 4, "lr": 0.01, "n_hidden": 16, "random_state": 0}
 FREE = {"beta": 0.01}
 
 
-QUICK: dict[str, Any] = {"epochs": 4, "lr": 0.01, "n_hidden": 16, "random_state": 0}
-
-
-@parametrize_with_checks([LupiClassifier(**QUICK), LupiRegressor(**QUICK)])  # type: ignore[untyped-decorator]
+@parametrize_with_checks([LupiClassifier(**SHORT), LupiRegressor(**SHORT)])  # type: ignore[untyped-decorator]
 def test_is_an_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -59,7 +56,7 @@ USEFUL = [n for n, m in methods().items() if "vector" in m.kinds and not m.sees_
 @pytest.mark.parametrize("method", USEFUL)
 def test_any_method_for_vectors(method: str) -> None:
     X, _, target = made()
-    model = fitted(method, epochs=4)
+    model = fitted(method)
     assert model.method_ == method
     assert model.score(X, named(target)) > 0.7
     assert model.collapsed_ == (False if method == "het-dropout" else None)
@@ -147,7 +144,7 @@ def test_copies_predict_the_same() -> None:
 def test_in_a_pipeline_and_a_grid_search_xstar_is_routed() -> None:
     X, XS, target = made(60)
     with sklearn.config_context(enable_metadata_routing=True):
-        model = LupiClassifier(settings=FREE, **QUICK).set_fit_request(xstar=True)
+        model = LupiClassifier(settings=FREE, **SHORT).set_fit_request(xstar=True)
         search = GridSearchCV(
             make_pipeline(StandardScaler(), model),
             {"lupiclassifier__settings": [{"beta": 0.01}, {"beta": 0.02}]},
@@ -161,7 +158,7 @@ def test_in_a_pipeline_and_a_grid_search_xstar_is_routed() -> None:
 
 def test_in_other_processes() -> None:
     X, XS, target = made(60)
-    model = LupiRegressor(settings=FREE, **QUICK)
+    model = LupiRegressor(settings=FREE, **SHORT)
     search = GridSearchCV(model, {"lr": np.array([0.01, 0.02])}, cv=2, n_jobs=2)
     search.fit(X, target, xstar=XS)
     assert search.cv_results_["mean_test_score"].shape == (2,)
