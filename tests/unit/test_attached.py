@@ -74,6 +74,18 @@ class Lstm(nn.Module):
         return self.fc(self.drop(self.lstm(x)[0])[:, -1])  # type: ignore[no-any-return]
 
 
+class Reused(nn.Module):
+    """One dropout layer for two places, as many write it."""
+
+    def __init__(self, n_hidden: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, n_hidden), nn.Linear(n_hidden, 8)
+        self.drop = nn.Dropout()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.drop(self.second(self.drop(self.first(x))))  # type: ignore[no-any-return]
+
+
 class Detour(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -265,6 +277,14 @@ def test_time_steps_share_the_variance_and_may_share_the_draw() -> None:
     assert apart.std(1).min() > 0.1
     assert shared.std(1).max() < 1e-6
     assert shared.std() > 0.1
+
+
+def test_one_dropout_layer_may_serve_places_of_the_same_width() -> None:
+    x, xstar = torch.randn(ROWS, 4), torch.randn(ROWS, XSTAR)
+    attached = moved(lupi.attach(Reused(8), XSTAR, example=(x, xstar)))
+    assert not torch.equal(output(attached, x, xstar), output(attached, x, -xstar))
+    with pytest.raises(LupiError, match=r"site drop: a log-variance of shape \(6, 5\) can't"):
+        lupi.attach(Reused(5), XSTAR)(x, xstar)
 
 
 def test_copies_and_pickles_are_whole() -> None:
