@@ -6,7 +6,7 @@ import typer
 from rich.markup import escape
 
 from lupi import __version__
-from lupi.cli import bench, compare, demo, methods, report, train
+from lupi.cli import analyse, bench, bounds, compare, demo, methods, report, train
 from lupi.cli.output import say
 from lupi.errors import LupiError
 
@@ -27,6 +27,8 @@ for verb in (
     train.train,
     report.report,
     methods.methods,
+    analyse.analyse,
+    bounds.bounds,
     bench.bench,
 ):
     app.command()(verb)

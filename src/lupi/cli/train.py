@@ -69,8 +69,10 @@ def train(
         bar = progress.add_task("", total=run_settings.train.epochs)
 
         def show(row: "Row") -> None:
-            score = row["val"].get(plan.metric.name)
-            shown = "diverged" if score is None else f"{plan.metric.name} {score:.3f}"
+            shown = row["stage"]  # whose student may mean nothing yet
+            if row["val"] is not None:
+                score = row["val"].get(plan.metric.name)
+                shown = "diverged" if score is None else f"{plan.metric.name} {score:.3f}"
             rate = f"{size / max(row['seconds'], 1e-9):.0f} rows/s"
             progress.update(bar, completed=row["epoch"], description=f"{shown}, {rate}")
 
