@@ -79,8 +79,8 @@ class Column:
 
     def transform(self, values: "pd.Series[Any]") -> Floats:
         """Return (N, width)."""
-        scaled = (self.raw(values) - np.array(self.shift)) * np.array(self.factor)
-        return np.clip(np.nan_to_num(scaled, nan=0.0), -LARGEST, LARGEST)
+        scaled: Floats = (self.raw(values) - np.array(self.shift)) * np.array(self.factor)
+        return np.nan_to_num(scaled).clip(-LARGEST, LARGEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +136,24 @@ class TableEncoder:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "TableEncoder":
         """Make an encoder of what `to_json` returned."""
-        lists = ("categories", "shift", "factor")
         return cls(
             tuple(
-                Column(**{key: tuple(v) if key in lists else v for key, v in column.items()})
+                Column(
+                    column["name"],
+                    column["kind"],
+                    tuple(column["categories"]),
+                    column["indicator"],
+                    tuple(column["shift"]),
+                    tuple(column["factor"]),
+                )
                 for column in document["columns"]
             )
         )
 
 
 def is_number(values: "pd.Series[Any]") -> bool:
-    """Whether a column holds numbers or truth values."""
-    return values.dtype.kind in "iufb"
+    """Whether a column holds numbers; truth values are categories."""
+    return values.dtype.kind in "iuf"
 
 
 def texts(values: "pd.Series[Any]") -> list[str | None]:

@@ -169,7 +169,7 @@ def _kind(settings: TableSettings, target: "pd.Series[Any]") -> Kind:
         )
     if settings.kind != "auto":
         return settings.kind
-    is_class = not is_number(target) or target.dtype.kind == "b" or target.nunique() == 2
+    is_class = not is_number(target) or target.nunique() == 2
     return "classification" if is_class else "regression"
 
 

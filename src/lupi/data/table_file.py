@@ -87,7 +87,7 @@ def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> 
     _refuse_duplicates(path, names)
     options: dict[str, Any] = {"sep": separator, "decimal": decimal, "skipinitialspace": True}
     try:
-        return pd.read_csv(
+        frame: pd.DataFrame = pd.read_csv(
             path,
             header=0 if header else None,
             names=names,
@@ -96,8 +96,9 @@ def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> 
             low_memory=False,
             **options,
         )
-    except (ValueError, UnicodeDecodeError) as error:  # pandas' ParserError is a ValueError
+    except (ValueError, pd.errors.ParserWarning) as error:  # ParserError is a ValueError
         raise LupiError(f"table {path} can't be read as CSV: {error}") from None
+    return frame
 
 
 def _first_lines(path: Path) -> list[str]:

@@ -21,5 +21,9 @@ class VectorSplit:
         """Yield all rows: in order, or shuffled by the generator."""
         n = len(self)
         order = torch.arange(n) if shuffle is None else torch.randperm(n, generator=shuffle)
+        x, y, xstar, has_xstar = self.rows
         for chosen in torch.split(order, batch_size):
-            yield Batch(*(None if part is None else part[chosen] for part in self.rows))
+            if xstar is None or has_xstar is None:
+                yield Batch(x[chosen], y[chosen])
+            else:
+                yield Batch(x[chosen], y[chosen], xstar[chosen], has_xstar[chosen])

@@ -66,6 +66,8 @@ class ArmSummary:
     uses_xstar: bool
     sees_xstar_at_test: bool
     cells: tuple[Cell, ...]
+    classical: bool = False
+    """No network: shown beside the others, and never a control."""
 
 
 @dataclass(frozen=True, slots=True)

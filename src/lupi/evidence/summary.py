@@ -100,6 +100,7 @@ def _judged(arm: Arm, arms: Sequence[Arm], reference: Arm, scores: Scores) -> Ar
         uses_xstar=arm.uses_xstar,
         sees_xstar_at_test=arm.sees_xstar_at_test,
         cells=tuple(cells),
+        classical=arm.classical,
     )
 
 

@@ -19,7 +19,7 @@ class MLP(nn.Module):
     """
 
     def __init__(
-        self, n_in: int, n_outputs: int, n_hidden: int = 64, n_layers: int = 2, dropout: float = 0.2
+        self, n_in: int, n_outputs: int, n_hidden: int = 64, n_layers: int = 2, dropout: float = 0.5
     ) -> None:
         super().__init__()
         trunk: OrderedDict[str, nn.Module] = OrderedDict()

@@ -21,6 +21,8 @@ TASKS: dict[str, type[DigitsTask] | type[PictureFilesTask] | type[TableTask]] = 
     "table": TableTask,
 }
 
+AnyTask = ImageTask | TableTask
+
 
 def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """Validate the settings of a task and its network; return both with defaults filled in."""
@@ -29,12 +31,10 @@ def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[st
     return {"name": task["name"], **resolved}, cls.Network.parse(network, "network").resolved()
 
 
-def build_task(task: dict[str, Any], network: dict[str, Any]) -> ImageTask | TableTask:
+def build_task(task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
     """Build a task from its settings."""
     cls, options = _lookup(task)
-    built: ImageTask | TableTask = cls(
-        cls.Settings.parse(options, "task"), cls.Network.parse(network, "network")
-    )
+    built: AnyTask = cls(cls.Settings.parse(options, "task"), cls.Network.parse(network, "network"))
     return built
 
 

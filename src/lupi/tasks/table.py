@@ -5,6 +5,7 @@ of the target, standardised by mean and deviation of all rows to choose training
 that scores of every size are in the same units.
 """
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +43,8 @@ class TableNetworkSettings(Settings):
     """Units of each hidden layer."""
     n_layers: int = Field(2, ge=2, le=8)
     """Hidden layers; all but the last are the `trunk`."""
-    dropout: float = Field(0.2, ge=0, lt=1)
-    """Bernoulli rate after each hidden layer: sites `trunk.drop1` …, and the last one's in `head`."""
+    dropout: float = Field(0.5, ge=0, lt=1)
+    """Bernoulli rate after each hidden layer; sites: `trunk.drop1` …, the last one `head.drop2`."""
 
 
 class TableTask:
@@ -66,7 +67,8 @@ class TableTask:
             pool[list(table.privileged)], settings.categorical, indicators=False
         )
         self.xstar_dim = self._xstar_layout.width
-        self._mean, self._std = (y.mean(), y.std()) if self.is_regression else (0.0, 1.0)
+        self._mean = float(y.mean()) if self.is_regression else 0.0
+        self._std = float(y.std()) if self.is_regression else 1.0
         without = int((~self._has_xstar(pool)).sum())
         self.found = {"training row without x*": without} if without else {}
 
@@ -74,6 +76,11 @@ class TableTask:
     def n_train(self) -> int:
         """How many rows there are to choose training rows from."""
         return len(self._table.targets[0])
+
+    @property
+    def can_reveal(self) -> bool:
+        """Whether held-out rows have x* that an oracle could be shown."""
+        return all(self._has_xstar(frame).any() for frame in self._table.frames[1:])
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -93,6 +100,11 @@ class TableTask:
         Classes are as frequent as in the table. The fraction is one of the training rows that
         have x* at all. With `reveal` (an oracle) held-out rows have x* too, under that control.
         """
+        if reveal and not self.can_reveal:
+            raise LupiError(
+                "an oracle sees x* at test, and the validation or test rows of this table have "
+                "none: leave the oracle out"
+            )
         frame, y = self._training_rows(size, seed)
         has = self._has_xstar(frame)
         has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
@@ -110,11 +122,11 @@ class TableTask:
                 xstar[has] = control_vectors(xstar_encoder.transform(frame[has]), control, seed)
             return VectorSplit(Batch(x, target, torch.from_numpy(xstar), torch.from_numpy(has)))
 
-        held_out = [
+        val, test = (
             rows(part, target, self._has_xstar(part) if reveal else None)
             for part, target in zip(self._table.frames[1:], self._table.targets[1:], strict=True)
-        ]
-        return Splits(rows(frame, y, has), *held_out)
+        )
+        return Splits(rows(frame, y, has), val, test)
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
         """Return what a student needs to predict new rows, as plain values; x* has no part in it.
@@ -124,7 +136,7 @@ class TableTask:
         """
         target: dict[str, Any] = {"name": self._target, "kind": self._table.kind}
         if self.is_regression:
-            target |= {"mean": float(self._mean), "std": float(self._std)}
+            target |= {"mean": self._mean, "std": self._std}
         else:
             target["classes"] = list(self._table.classes)
         frame, _ = self._training_rows(size, seed)
@@ -152,12 +164,12 @@ class TableTask:
         rmse and nll are in the target's own units.
         """
         if self.is_regression:
-            error, std = moments(output)[0] - y, float(self._std)
+            error = moments(output)[0] - y
             spread = (y - y.mean()).square().sum()
             return {
                 "r2": (1 - error.square().sum() / spread.clamp(min=1e-12)).item(),
-                "rmse": std * error.square().mean().sqrt().item(),
-                "nll": gaussian_cross_entropy(output, y).mean().item() + float(np.log(std)),
+                "rmse": self._std * error.square().mean().sqrt().item(),
+                "nll": gaussian_cross_entropy(output, y).mean().item() + math.log(self._std),
             }
         right = (output.argmax(1) == y).float()
         scores = {
