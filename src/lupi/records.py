@@ -118,12 +118,12 @@ class Arm:
     uses_xstar: bool = False
     sees_xstar_at_test: bool = False
     """True for an oracle only: never a fair competitor."""
-    classical: bool = False
-    """No network: shown beside the others, and never a control."""
     xstar_frac: float = 1.0
     """The fraction of training rows that carry x*."""
     family: str = ""
     """What arms have in common that differ in `xstar_frac` alone; empty for an arm of its own."""
+    classical: bool = False
+    """No network: shown beside the others, and never a control."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_records import make_records, run_folder
 
 from lupi.errors import LupiError
 from lupi.evidence.summary import Summary, summarise
 from lupi.records import read_comparison, run_identity
+from made_records import make_records, run_folder
 
 RUN = ("het-dropout", 150, 2)
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_records import ARMS, drop_results, make_records
 
 from lupi.errors import LupiError
 from lupi.report.watch import page_server
+from made_records import ARMS, drop_results, make_records
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,3 +106,19 @@ def test_every_setting_is_documented() -> None:
         page = (ROOT / f"docs/methods/{method.name}.md").read_text()
         for key in method.Settings.model_fields:
             assert f"`{key}`" in page, f"{method.name}: {key}"
+
+
+def test_every_parameter_is_documented() -> None:
+    from inspect import signature
+
+    import lupi
+
+    pages: dict[str, list[Callable[..., Any]]] = {
+        "docs/own-network.md": [lupi.attach],
+        "docs/estimators.md": [lupi.LupiClassifier, lupi.SVMPlus],
+    }
+    for page, takers in pages.items():
+        text = (ROOT / page).read_text()
+        for taker in takers:
+            for key in set(signature(taker).parameters) - {"net"}:
+                assert f"`{key}`" in text, f"{page}: {key}"

@@ -79,13 +79,7 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     if preprocessing := task.preprocessing(settings.size, settings.seed):
         write_json(folder / "preprocessing.json", preprocessing)
 
-    def build(attempt: int) -> Method:
-        # The student's weights come first and alone: every arm starts from the same ones.
-        torch.manual_seed(derive_seed(settings.seed, "student", attempt))
-        net = task.network()
-        torch.manual_seed(derive_seed(settings.seed, "method", attempt))
-        return build_method(settings.method, settings.settings, net, task)
-
+    build = builder(task, settings.method, settings.settings, settings.seed)
     fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch)
     trivial = task.trivial(splits.train, splits.test)
     metrics = {"val": {}, "test": trivial}
@@ -135,6 +129,19 @@ def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Split
     if method.sees_xstar_at_test:
         return reveal(task.splits(*options, reveal=True))
     return task.splits(*options)
+
+
+def builder(task: Task, method: str, settings: Any, seed: int) -> Callable[[int], Method]:
+    """Return what builds a method over a new student for attempt 0, 1, …: other weights each."""
+
+    def build(attempt: int) -> Method:
+        # The student's weights come first and alone: every arm starts from the same ones.
+        torch.manual_seed(derive_seed(seed, "student", attempt))
+        net = task.network()
+        torch.manual_seed(derive_seed(seed, "method", attempt))
+        return build_method(method, settings, net, task)
+
+    return build
 
 
 def _environment(settings: RunSettings) -> dict[str, str]:
