@@ -23,6 +23,8 @@ XstarKind = Literal["region", "vector"]
 """region: a map (B, 1, H, W) in [0, 1], 1 on the object, aligned with the picture x;
 vector: (B, D)."""
 
+OutputKind = Literal["classes", "gaussian"]
+"""classes: logits (B, K); gaussian: mean and log-variance of a number, (B, 2)."""
 
 Control = Literal["real", "shuffled", "constant", "random"]
 """What a training row's x* is: its own, another row's, the mean, or a random draw."""
@@ -83,6 +85,7 @@ class Task(Protocol):
     xstar_kind: XstarKind
     xstar_dim: int
     """Channels of a region (1), or the length of a vector."""
+    output_kind: OutputKind
 
     def splits(
         self, size: int, seed: int, control: Control, xstar_frac: float, reveal: bool = False
@@ -147,6 +150,8 @@ class Method(nn.Module):
     """Whether what predicts is more than the task's network."""
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
     """The kinds of x* it can use."""
+    output_kinds: ClassVar[tuple[OutputKind, ...]] = ("classes", "gaussian")
+    """The kinds of output it can train."""
     Settings: ClassVar[type[Settings]]
     search: ClassVar[Space] = {"network.dropout": Range(low=0, high=0.5)}
     """Where tuning looks for better settings than the arm's own."""

@@ -13,6 +13,7 @@ from lupi.data.xstar import append_xstar
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, check_kind, find_method, methods
 from lupi.train.run import RunSettings, splits_for
+from made_table import table_task
 
 REGION = {"prior": {"inside": 0.1, "outside": 1.0}, "sites": ["trunk.site2"]}
 
@@ -56,9 +57,20 @@ VARIANTS = [
 ]
 
 
-TASKS: dict[str, Callable[[], Task]] = {"digits": digits_task, "vector": VectorTask}
-KINDS = {"digits": "region", "vector": "vector"}
-PAIRS = [(name, variant) for name in TASKS for variant in VARIANTS if KINDS[name] in variant.kinds]
+TASKS: dict[str, Callable[[], Task]] = {
+    "digits": digits_task,
+    "vector": VectorTask,
+    "table-classes": lambda: table_task("late"),
+    "table-numbers": lambda: table_task("hours"),
+}
+KINDS = {name: "region" if name == "digits" else "vector" for name in TASKS}
+PAIRS = [
+    (name, variant)
+    for name in TASKS
+    for variant in VARIANTS
+    if KINDS[name] in variant.kinds
+    and (name != "table-numbers" or "gaussian" in find_method(variant.method).output_kinds)
+]
 
 
 @pytest.fixture(params=PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]}")
@@ -259,6 +271,15 @@ def test_every_method_trains_a_resnet(name: str) -> None:
 def test_methods_for_pictures_refuse_vectors(name: str) -> None:
     task = VectorTask()
     with pytest.raises(LupiError, match=f"method {name} can't use x\\* of kind vector"):
+        build_method(name, {}, task.network(), task)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, m in methods().items() if "vector" in m.kinds and len(m.output_kinds) == 1]
+)
+def test_methods_for_classes_refuse_numbers(name: str) -> None:
+    task = table_task("hours")
+    with pytest.raises(LupiError, match=f"method {name} can't train outputs of kind gaussian"):
         build_method(name, {}, task.network(), task)
 
 

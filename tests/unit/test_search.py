@@ -8,7 +8,11 @@ from lupi.search import Range, Space, draw, parse_space, shown
 
 
 def test_draws_stay_inside_and_can_be_read() -> None:
-    space: Space = {"a": Range(low=0.01, high=1, log=True), "b": Range(low=-1, high=2), "c": (1, "x")}
+    space: Space = {
+        "a": Range(low=0.01, high=1, log=True),
+        "b": Range(low=-1, high=2),
+        "c": (1, "x"),
+    }
     draws = [draw(space, chance) for chance in [Random(0)] for _ in range(400)]
     assert all(0.01 <= d["a"] <= 1 and -1 <= d["b"] <= 2 and d["c"] in (1, "x") for d in draws)
     assert all(float(f"{d['a']:.3g}") == d["a"] for d in draws)

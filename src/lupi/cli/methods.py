@@ -10,30 +10,29 @@ from rich.table import Table
 from lupi.cli.output import Json, print_json
 
 if TYPE_CHECKING:
-    from lupi.core import Method
-    from lupi.search import Choices
+    from lupi.search import Choices, Space
+    from lupi.train.classical import Learner
 
 
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show the settings of this method.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the methods, or the settings of one of them.
+    """List the methods and the classical models, or the settings of one of them.
 
     Example: `lupi methods het-dropout`
     """
-    from lupi.methods.registry import find_method
-    from lupi.methods.registry import methods as all_methods
+    from lupi.train.classical import find_learner, learners
 
     if name is not None:
-        method = find_method(name)
+        method = find_learner(name)
         if as_json:
-            search = {key: _plain(choices) for key, choices in method.search.items()}
+            search = {key: _plain(choices) for key, choices in _space(method).items()}
             print_json({**method.Settings.model_json_schema(), "search": search})
         else:
             _print_settings(method)
         return
-    found = [_describe(method) for method in all_methods().values()]
+    found = [_describe(method) for method in learners().values()]
     if as_json:
         print_json({"methods": found})
         return
@@ -56,7 +55,7 @@ def _use(entry: dict[str, Any]) -> str:
     return "yes" if entry["uses_xstar"] else "no"
 
 
-def _describe(method: "type[Method]") -> dict[str, Any]:
+def _describe(method: "Learner") -> dict[str, Any]:
     return {
         "name": method.name,
         "summary": method.summary,
@@ -66,7 +65,7 @@ def _describe(method: "type[Method]") -> dict[str, Any]:
     }
 
 
-def _print_settings(method: "type[Method]") -> None:
+def _print_settings(method: "Learner") -> None:
     console = Console()
     console.print(f"[bold]{method.name}[/]: {method.summary}\n")
     if not method.Settings.model_fields:
@@ -84,12 +83,19 @@ def _print_settings(method: "type[Method]") -> None:
     _print_search(method, console)
 
 
-def _print_search(method: "type[Method]", console: Console) -> None:
+def _space(method: "Learner") -> "Space":
+    """Return where tuning looks: nowhere for a classical model, which tunes itself."""
+    return getattr(method, "search", {})
+
+
+def _print_search(method: "Learner", console: Console) -> None:
     from lupi.search import shown
 
+    if not _space(method):
+        return
     console.print("\nWhere tuning looks, unless an arm has a `search` of its own:")
     table = Table(box=None, pad_edge=False, show_header=False)
-    for key, choices in method.search.items():
+    for key, choices in _space(method).items():
         table.add_row(key, shown(choices))
     console.print(table)
 

@@ -36,6 +36,7 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
             plan.arms,
             plan.metric,
             [planned for planned, _ in plan.runs],
+            plan.warnings,
             plan.candidates,
         )
         yield missing_jobs(plan, folder)

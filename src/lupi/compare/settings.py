@@ -9,10 +9,11 @@ from pydantic import Field, field_validator, model_validator
 from lupi.compare.tuning import TuningSettings, try_for
 from lupi.core import Control
 from lupi.errors import LupiError
-from lupi.methods.registry import build_method, find_method
+from lupi.methods.registry import build_method
 from lupi.records import Arm, Candidate, Metric, PlannedRun, planned_trials
 from lupi.settings import Settings, merge, unknown_name
-from lupi.tasks.registry import build_task
+from lupi.tasks.registry import AnyTask, build_task
+from lupi.train.classical import CLASSICAL, check_classical, find_learner
 from lupi.train.run import RunSettings
 
 
@@ -101,6 +102,8 @@ class Plan:
     arms: list[Arm]
     metric: Metric
     runs: list[tuple[PlannedRun, RunSettings]]
+    warnings: tuple[str, ...] = ()
+    """What the task found in its data that a reader of the verdict must know."""
     candidates: list[Candidate] = field(default_factory=list)
     trials: list[tuple[PlannedRun, RunSettings]] = field(default_factory=list)
     """The runs by which tuning chooses among the candidates."""
@@ -119,15 +122,15 @@ def check(settings: ComparisonSettings) -> None:
 
 def make_plan(settings: ComparisonSettings) -> Plan:
     """Check every setting, build every arm once, and list the runs, one seed after another."""
-    metric = None
+    task = None
     arms: list[Arm] = []
     runs: list[tuple[PlannedRun, RunSettings]] = []
     first_runs = _first_runs(settings)
     candidates, trials = _list_trials(settings)
     largest = max([*settings.sizes, *(planned.size for planned, _ in trials)])
     for family, name, arm in _arms(settings):
-        method = find_method(arm.method)
-        metric = _try_out(first_runs[name, settings.sizes[0]], largest, name)
+        method = find_learner(arm.method)
+        task = _try_out(first_runs[name, settings.sizes[0]], largest, name)
         for control in _controls(arm):
             suffix = "" if control == "real" else f"/{control}"
             full_name = name + suffix
@@ -140,6 +143,7 @@ def make_plan(settings: ComparisonSettings) -> Plan:
                     sees_xstar_at_test=method.sees_xstar_at_test,
                     xstar_frac=arm.xstar_frac,
                     family=family + suffix if arm.xstar_fracs else "",
+                    classical=arm.method in CLASSICAL,
                 )
             )
             for size in settings.sizes:
@@ -151,14 +155,14 @@ def make_plan(settings: ComparisonSettings) -> Plan:
             for candidate in (c for c in candidates if c.arm == name):
                 trial = next(run for planned, run in trials if planned.arm == candidate.name)
                 _try_out(trial, largest, candidate.name)
-    assert metric is not None
+    assert task is not None
     _check_paper(settings, [arm.name for arm in arms])
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
-    return Plan(settings, arms, metric, runs, candidates, trials)
+    return Plan(settings, arms, task.metric, runs, task.warnings, candidates, trials)
 
 
 def _uses_xstar(arm: ArmSettings) -> bool:
-    return find_method(arm.method).uses_xstar and arm.xstar_frac > 0
+    return find_learner(arm.method).uses_xstar and arm.xstar_frac > 0
 
 
 def _controls(arm: ArmSettings) -> tuple[Control, ...]:
@@ -186,6 +190,13 @@ def _list_trials(
     trials: list[tuple[PlannedRun, RunSettings]] = []
     seeds, size = tuning.trial_seeds(settings.seeds), tuning.trial_size(settings.sizes)
     for family, name, arm in _arms(settings):
+        if arm.method in CLASSICAL:
+            if arm.search is not None:
+                raise LupiError(
+                    f"arms.{name}.search: {arm.method} chooses by validation rows itself, among "
+                    "the values of its settings: drop `search`"
+                )
+            continue
         given = _run_settings(settings, name, arm, size, seeds[0])
         tried = list(try_for(family, given, arm.search, tuning.n_trials))
         for control in _controls(arm) if tuning.controls == "own" else _controls(arm)[:1]:
@@ -205,7 +216,7 @@ def _arms(settings: ComparisonSettings) -> Iterator[tuple[str, str, ArmSettings]
     """Yield each arm with the key it stands under and its name, which fractions tell apart."""
     for key, arm in settings.arms.items():
         for setting in ("controls", "xstar_fracs"):
-            if getattr(arm, setting) and not find_method(arm.method).uses_xstar:
+            if getattr(arm, setting) and not find_learner(arm.method).uses_xstar:
                 raise LupiError(
                     f"arms.{key}.{setting}: {arm.method} does not use x*: drop `{setting}`"
                 )
@@ -246,12 +257,16 @@ def _run_settings(
         raise LupiError(f"arm {name}: {error}") from None
 
 
-def _try_out(run: RunSettings, largest: int, name: str) -> Metric:
+def _try_out(run: RunSettings, largest: int, name: str) -> AnyTask:
     """Build the task and the arm once, so that mistakes show before hours have passed."""
     try:
         task = build_task(run.task, run.network)
-        task.splits(largest, run.seed, run.control, run.xstar_frac)
-        build_method(run.method, run.settings, task.network(), task)
+        reveal = find_learner(run.method).sees_xstar_at_test
+        task.splits(largest, run.seed, run.control, run.xstar_frac, reveal)
+        if run.method in CLASSICAL:
+            check_classical(CLASSICAL[run.method], task)
+        else:
+            build_method(run.method, run.settings, task.network(), task)
     except LupiError as error:
         raise LupiError(f"arm {name}: {error}") from None
-    return task.metric
+    return task

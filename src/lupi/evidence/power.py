@@ -95,5 +95,5 @@ def _signs(n_seeds: int) -> Floats:
     """Return sign flips, (flip, seed): all up to a common sign, which changes no |sum|."""
     if n_seeds > EXACT_UP_TO:
         return np.random.default_rng(SEED).choice([-1.0, 1.0], size=(N_FLIPS, n_seeds))
-    flips = np.arange(2 ** (n_seeds - 1))
-    return 1.0 - 2.0 * ((flips[:, None] >> np.arange(n_seeds)) & 1)
+    bits = (np.arange(2 ** (n_seeds - 1))[:, None] >> np.arange(n_seeds)) & 1
+    return np.where(bits == 1, -1.0, 1.0)

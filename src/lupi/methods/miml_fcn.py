@@ -43,6 +43,7 @@ class MimlFcn(Method):
     name = "miml-fcn"
     summary = "a second network predicts each example's loss from x*"
     uses_xstar = True
+    output_kinds = ("classes",)  # the slack is never negative, and neither may the loss be
     Settings = MimlFcnSettings
     search: ClassVar[Space] = {
         "settings.weight": Range(low=0.01, high=0.5, log=True),

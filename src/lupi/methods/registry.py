@@ -41,9 +41,14 @@ def build_method(name: str, settings: dict[str, Any], net: nn.Module, task: Task
 
 
 def check_kind(method: type[Method], task: Task) -> None:
-    """Refuse a task whose x* the method can't use."""
+    """Refuse a task whose x* the method can't use, or whose output it can't train."""
     if task.xstar_kind not in method.kinds:
         raise LupiError(
             f"method {method.name} can't use x* of kind {task.xstar_kind}; "
             f"it uses {', '.join(method.kinds)}"
+        )
+    if task.output_kind not in method.output_kinds:
+        raise LupiError(
+            f"method {method.name} can't train outputs of kind {task.output_kind}; "
+            f"it trains {', '.join(method.output_kinds)}"
         )
