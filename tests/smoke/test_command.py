@@ -127,6 +127,7 @@ def test_plan_leaves_runs_that_compare_reuses(tmp_path: Path, settings: str) -> 
     arguments = ("plan", settings, "--gain", "5", "--pilot", "2", "--size", "20", *short)
     done = lupi(*arguments, "--json", cwd=tmp_path)
     assert "3 arms x 1 sizes x 2 seeds: 6 of 6 runs to do" in done.stderr
+    assert "test accuracy" not in done.stderr  # the plan must not know who is ahead
     found = json.loads(done.stdout)
     assert (found["gain"], found["n_runs"], found["n_finished"]) == (0.05, 18, 6)
     assert [(row["size"], row["measured_at"]) for row in found["sizes"]] == [(20, 20), (40, 20)]

@@ -159,11 +159,11 @@ def do_runs(
     plan: "Plan",
     folder: Path,
     n_workers: int,
-    wanted: "Callable[[PlannedRun], bool]" = lambda run: True,
+    pilot: "Callable[[PlannedRun], bool] | None" = None,
 ) -> None:
     """Do what a plan lacks, its trials until it is tuned, under a live table.
 
-    Only `wanted` runs are done, and all trials.
+    With `pilot`, only the runs that it names are done, and no test score is shown.
     """
     from lupi.cli.live import LiveTable
     from lupi.compare.comparison import opened
@@ -172,12 +172,14 @@ def do_runs(
 
     with opened(plan, folder) as jobs:
         record = read_comparison(folder)
-        record = replace(record, runs=[run for run in record.runs if wanted(run.plan)])
+        if pilot is not None:
+            record = replace(record, runs=[run for run in record.runs if pilot(run.plan)])
         if plan.is_tuned:
             ids = {run.plan.run_id for run in record.runs}
             jobs = [job for job in jobs if job.run_id in ids]
         say(f"{_work(plan, record, len(jobs))}, {n_workers} at a time, in {folder}")
-        table = LiveTable(record, trials=not plan.is_tuned)
+        split = "test" if plan.is_tuned and pilot is None else "val"
+        table = LiveTable(record, split, trials=not plan.is_tuned)
         table.follow(execute(jobs, n_workers))
 
 

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 class LiveTable:
     """Follows the events of a comparison: of its runs, or of the trials before them."""
 
-    def __init__(self, record: "ComparisonRecord", trials: bool = False) -> None:
-        """Take what is on disk before the first event."""
+    def __init__(
+        self, record: "ComparisonRecord", split: str = "test", trials: bool = False
+    ) -> None:
+        """Take what is on disk before the first event; show scores on the rows of `split`."""
         runs = record.trials if trials else record.runs
-        self._what, self._split = ("trials", "val") if trials else ("runs", "test")
+        self._what, self._split = "trials" if trials else "runs", split
         self._metric = record.metric.name
         self._arms = [row.name for row in (record.candidates if trials else record.arms)]
         self._cells: dict[str, list[PlannedRun]] = defaultdict(list)
