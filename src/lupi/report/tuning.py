@@ -65,7 +65,9 @@ def _choice(arm: str, tuning: Tuning, metric: str) -> str:
     if chosen.number != 0:
         text += f"; as given {score(of_arm[0].score, metric)}"
     rest = sorted(t.score for t in of_arm if t.number and not t.chosen and t.score is not None)
-    if rest:
+    if len(rest) == 1:
+        text += f"; another {score(rest[0], metric)}"
+    elif rest:
         text += f"; {len(rest)} others {score(rest[0], metric)} to {score(rest[-1], metric)}"
     return text
 
