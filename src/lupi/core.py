@@ -9,7 +9,8 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Generator, Tensor, nn
@@ -23,6 +24,10 @@ XstarKind = Literal["region", "vector"]
 vector: (B, D)."""
 
 
+Inputs = Any
+"""What a network sees: a tensor (B, ...), or a named tuple of tensors with B rows each."""
+
+
 Control = Literal["real", "shuffled", "constant", "random"]
 """What a training row's x* is: its own, another row's, the mean, or a random draw."""
 
@@ -30,7 +35,7 @@ Control = Literal["real", "shuffled", "constant", "random"]
 class Batch(NamedTuple):
     """Rows of one split. Validation and test rows carry no x*: `xstar` is None there."""
 
-    x: Tensor
+    x: Inputs
     y: Tensor
     xstar: Tensor | None = None
     has_xstar: Tensor | None = None
@@ -79,7 +84,7 @@ class Task(Protocol):
     metric: Metric
     xstar_kind: XstarKind
     xstar_dim: int
-    """Channels of a region (1), or the length of a vector."""
+    """Channels of a region (1), or the length of a vector; 0: the data have no x*."""
 
     def splits(
         self, size: int, seed: int, control: Control, xstar_frac: float, reveal: bool = False
@@ -94,7 +99,7 @@ class Task(Protocol):
         """Build the student, freshly initialised."""
         ...
 
-    def example(self) -> Tensor:
+    def example(self) -> Inputs:
         """Return two rows of x, to find out the shapes inside a network."""
         ...
 
@@ -112,6 +117,32 @@ class Task(Protocol):
 
     def is_uninformative(self, output: Tensor) -> bool:
         """Tell whether the outputs are the same whatever x is (uniform logits)."""
+        ...
+
+
+class Generated(NamedTuple):
+    """What a student wrote for a split, and how good that is."""
+
+    lines: list[str]
+    scores: dict[str, float]
+    signatures: dict[str, str]
+    """How each score was computed, as others write it."""
+
+
+@runtime_checkable
+class SequenceTask(Protocol):
+    """What a task adds whose outputs are sequences (B, T, ...), of another T in each batch."""
+
+    def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what metrics need of a batch's outputs and targets, (B, ...) whatever T is."""
+        ...
+
+    def generate(self, net: nn.Module, split: Split, part: Literal["val", "test"]) -> Generated:
+        """Search for the best outputs of a split and score them: once, after training."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write what it takes to use the student where the data are not."""
         ...
 
 
@@ -144,6 +175,8 @@ class Method(nn.Module):
     """Whether what predicts is more than the task's network."""
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
     """The kinds of x* it can use."""
+    takes_sequences: ClassVar[bool] = False
+    """Whether it can train a `SequenceTask`."""
     Settings: ClassVar[type[Settings]]
 
     def __init__(self, net: nn.Module, task: Task, settings: Any) -> None:
@@ -184,7 +217,7 @@ class Method(nn.Module):
         """Return the loss: see `loss`."""
         return self.loss(batch)
 
-    def predict(self, x: Tensor) -> Tensor:
+    def predict(self, x: Inputs) -> Tensor:
         """Return the student's output. x* can't be passed: no leak by construction."""
         output: Tensor = self.net(x)
         return output

@@ -24,6 +24,7 @@ class LiveTable:
     def __init__(self, record: "ComparisonRecord") -> None:
         """Take what is on disk before the first event."""
         self._metric = record.metric.name
+        self._metric_of_an_epoch = record.metric.of_an_epoch.name
         self._arms = [arm.name for arm in record.arms]
         self._cells: dict[str, list[PlannedRun]] = defaultdict(list)
         for run in record.runs:
@@ -73,8 +74,9 @@ class LiveTable:
             if val is None:  # a stage without a student to score
                 shown = f"{event.content['stage']} stage"
             else:
-                score = val.get(self._metric)
-                shown = "diverged" if score is None else f"{self._metric} {score:.3f}"
+                name_of_score = self._metric_of_an_epoch
+                score = val.get(name_of_score)
+                shown = "diverged" if score is None else f"{name_of_score} {score:.3f}"
             self._now[event.run_id] = f"{name}: epoch {event.content['epoch']}, {shown}"
         else:
             self._now.pop(event.run_id, None)

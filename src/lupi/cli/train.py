@@ -65,8 +65,12 @@ def train(
         bar = progress.add_task("", total=run_settings.train.epochs)
 
         def show(row: "Row") -> None:
-            score = row["val"].get(plan.metric.name)
-            shown = "diverged" if score is None else f"{plan.metric.name} {score:.3f}"
+            name = plan.metric.of_an_epoch.name
+            if row["val"] is None:  # a stage without a student to score
+                shown = f"{row['stage']} stage"
+            else:
+                score = row["val"].get(name)
+                shown = "diverged" if score is None else f"{name} {score:.3f}"
             rate = f"{size / max(row['seconds'], 1e-9):.0f} rows/s"
             progress.update(bar, completed=row["epoch"], description=f"{shown}, {rate}")
 

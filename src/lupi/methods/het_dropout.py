@@ -15,7 +15,7 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from lupi.core import Batch, Losses, Method, Stage, Task
+from lupi.core import Batch, Losses, Method, SequenceTask, Stage, Task
 from lupi.data.regions import blackout, mask_box
 from lupi.errors import LupiError
 from lupi.nn.batchnorm import untracked
@@ -67,8 +67,8 @@ class HetDropoutSettings(Settings):
     """Rows without x*: `mean` variance of the others, the `prior`'s, or `none`."""
     n_samples: int = Field(1, ge=1, le=64)
     """Noise draws per example, through the part of the network after the first site only."""
-    shared_dims: tuple[int, ...] = ()
-    """Dimensions that share one draw, such as time; 0 is the batch."""
+    shared_dims: tuple[int, ...] | None = None
+    """Dimensions that share one draw; 0 is the batch. By default time, at sites of a sequence."""
     fc_input: Literal["blackout", "box"] = "blackout"
     """What h* sees of a region at sites without a map: the `blackout` picture through the
     student's own convolutions, as in the paper, or the four numbers of the `box`."""
@@ -95,6 +95,7 @@ class HetDropout(Method):
     name = "het-dropout"
     summary = "x* sets the variance of the noise at the sites (CVPR 2018)"
     uses_xstar = True
+    takes_sequences = True
     Settings = HetDropoutSettings
 
     def __init__(self, net: nn.Module, task: Task, settings: HetDropoutSettings) -> None:
@@ -107,6 +108,10 @@ class HetDropout(Method):
         if isinstance(settings.prior, RegionPrior) and self._without_map:
             raise LupiError(
                 f"prior: inside and outside need sites with a map; {self._without_map[0]} has none"
+            )
+        if settings.n_samples > 1 and isinstance(task, SequenceTask):
+            raise LupiError(
+                f"n_samples: got {settings.n_samples}; a network of sequences takes one draw"
             )
         self._n_features = self._count_features()
         learns = settings.learn or settings.reading == "official"

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 import lupi.methods
-from lupi.core import Method, Task
+from lupi.core import Method, SequenceTask, Task
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
 
@@ -46,4 +46,13 @@ def check_kind(method: type[Method], task: Task) -> None:
         raise LupiError(
             f"method {method.name} can't use x* of kind {task.xstar_kind}; "
             f"it uses {', '.join(method.kinds)}"
+        )
+    if method.uses_xstar and not task.xstar_dim:
+        raise LupiError(
+            f"method {method.name} uses x*, and this task has none: name its file as task.xstar"
+        )
+    if isinstance(task, SequenceTask) and not method.takes_sequences:
+        fitting = [name for name, other in methods().items() if other.takes_sequences]
+        raise LupiError(
+            f"method {method.name} can't train on sequences; those that can: {', '.join(fitting)}"
         )

@@ -28,14 +28,19 @@ Reading = Literal["paper", "official"]
 Prior = float | Callable[[Tensor], Tensor]
 
 
-def multiplicative_noise(h: Tensor, logvar: Tensor, shared_dims: Sequence[int] = ()) -> Tensor:
+def multiplicative_noise(
+    h: Tensor, logvar: Tensor, shared_dims: Sequence[int] | None = ()
+) -> Tensor:
     """Return h * (1 + sigma * eps), differentiable in both arguments.
 
     Args:
         h: activations, (B, ...).
         logvar: log of the variance, broadcastable to `h`.
-        shared_dims: dimensions of `h` along which one draw of eps is shared, such as time.
+        shared_dims: dimensions of `h` along which one draw of eps is shared, such as time. None:
+            time, where `h` is a sequence (B, T, C).
     """
+    if shared_dims is None:
+        shared_dims = (1,) if h.dim() == 3 else ()
     shape = list(h.shape)
     for dim in shared_dims:
         shape[dim] = 1
@@ -115,7 +120,7 @@ class HeteroscedasticDropout(nn.Module):
         missing: variance of rows without x*: `mean` is the mean variance of the rows that have
             it (the prior where none has), `prior` the prior's, `none` no noise. Where the prior
             is a function of x*, `prior` and a batch without any x* mean no noise.
-        shared_dims: dimensions along which one draw is shared, such as time.
+        shared_dims: see `multiplicative_noise`.
         n_samples: draws per example. The output then has n_samples * B rows, draw by draw, and
             so has everything after it; rows that several draws already repeat are left so.
         reading: `paper`, or `official` for the authors' code: log-variance ReLU(hstar), penalty
@@ -131,7 +136,7 @@ class HeteroscedasticDropout(nn.Module):
         norm: Norm = "l2",
         reduce: Reduce = "mean",
         missing: Missing = "mean",
-        shared_dims: Sequence[int] = (),
+        shared_dims: Sequence[int] | None = (),
         n_samples: int = 1,
         reading: Reading = "paper",
     ) -> None:
@@ -148,7 +153,7 @@ class HeteroscedasticDropout(nn.Module):
         self.norm: Norm = norm
         self.reduce: Reduce = reduce
         self.missing: Missing = missing
-        self.shared_dims = tuple(shared_dims)
+        self.shared_dims = shared_dims
         self.n_samples = n_samples
         self.reading: Reading = reading
         self._last: tuple[Tensor, Tensor, Tensor] | None = None

@@ -7,6 +7,7 @@ in the network, such as `trunk.site2` or `head.drop1`.
 import contextlib
 import fnmatch
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -123,7 +124,7 @@ def reading(sites: Mapping[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
             handle.remove()
 
 
-def site_shapes(net: nn.Module, sites: Mapping[str, nn.Module], x: Tensor) -> dict[str, torch.Size]:
+def site_shapes(net: nn.Module, sites: Mapping[str, nn.Module], x: Any) -> dict[str, torch.Size]:
     """Return the shape of one example's activations at each site, by a pass in `eval()`."""
     was_training = net.training
     net.eval()

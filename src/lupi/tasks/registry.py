@@ -11,12 +11,14 @@ from lupi.tasks.image_folder import ImageFolderTask
 from lupi.tasks.imagenet import ImagenetTask
 from lupi.tasks.picture_files import PictureFilesTask, load_pictures
 from lupi.tasks.tiny_imagenet import TinyImagenetTask
+from lupi.tasks.translation import TranslationTask
 
-TASKS: dict[str, type[DigitsTask] | type[PictureFilesTask]] = {
+TASKS: dict[str, type[DigitsTask] | type[PictureFilesTask] | type[TranslationTask]] = {
     "digits": DigitsTask,
     "tiny-imagenet": TinyImagenetTask,
     "imagenet": ImagenetTask,
     "image-folder": ImageFolderTask,
+    "translation": TranslationTask,
 }
 
 
@@ -27,10 +29,10 @@ def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[st
     return {"name": task["name"], **resolved}, cls.Network.parse(network, "network").resolved()
 
 
-def build_task(task: dict[str, Any], network: dict[str, Any]) -> ImageTask:
+def build_task(task: dict[str, Any], network: dict[str, Any]) -> ImageTask | TranslationTask:
     """Build a task from its settings."""
     cls, options = _lookup(task)
-    built: ImageTask = cls(
+    built: ImageTask | TranslationTask = cls(
         cls.Settings.parse(options, "task"), cls.Network.parse(network, "network")
     )
     return built

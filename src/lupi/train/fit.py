@@ -132,7 +132,7 @@ def fit(
                         row["val"] = _validate(method, task, splits, its, fabric, row)
                     row["sites"] = _noise_sites(method, task, splits, fabric)
                     row["seconds"] = round(time.perf_counter() - started, 4)
-                    if state.take(row, task.metric):
+                    if state.take(row, task.metric.of_an_epoch):
                         save_weights(best, method.net.state_dict())
                     append_row(metrics, row)
                     save_state(last, _checkpoint(state, method, optimizer))

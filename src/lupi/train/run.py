@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from filelock import FileLock
 from pydantic import Field
+from torch import Tensor
 
 from lupi import __version__
-from lupi.core import Batch, Control, Method, Splits, Task, derive_seed
+from lupi.core import Batch, Control, Method, SequenceTask, Splits, Task, derive_seed
 from lupi.data.xstar import reveal
 from lupi.methods.registry import build_method, find_method
-from lupi.records import FORMAT, read_json, read_rows, write_json, write_whole
+from lupi.records import FORMAT, read_json, read_rows, write_json, write_text, write_whole
 from lupi.settings import Settings, fingerprint
 from lupi.tasks.registry import build_task, resolve_task
 from lupi.train.evaluate import is_collapsed, outputs
@@ -91,11 +92,17 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
             name: task.metrics(*outputs(fitted.method, split))
             for name, split in (("val", splits.val), ("test", splits.test))
         }
+    signatures: dict[str, str] = {}
+    if isinstance(task, SequenceTask):
+        task.save(folder)
+        if fitted.best_epoch:
+            signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real":
         _write_pictures(folder / "samples.npz", fitted.method, splits)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
         **({"data": dict(task.found)} if task.found else {}),
+        **({"signatures": signatures} if signatures else {}),
         "format": FORMAT,
         "status": fitted.status,
         "metrics": metrics,
@@ -106,6 +113,23 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
         "epochs": fitted.epochs,
         "restarts": fitted.restarts,
     }
+
+
+def _generate(
+    task: SequenceTask,
+    method: Method,
+    splits: Splits,
+    folder: Path,
+    metrics: dict[str, dict[str, float]],
+) -> dict[str, str]:
+    """Keep what the student writes for validation and test rows, and add its scores to metrics."""
+    signatures: dict[str, str] = {}
+    for part, split in (("val", splits.val), ("test", splits.test)):
+        generated = task.generate(method.net, split, part)
+        write_text(folder / f"{part}.txt", "".join(f"{line}\n" for line in generated.lines))
+        metrics[part] |= generated.scores
+        signatures = generated.signatures
+    return signatures
 
 
 def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
@@ -133,7 +157,8 @@ def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
     A method without noise has nothing to show.
     """
     batch = next(iter(splits.train.batches(4 * N_PICTURES)))
-    if batch.x.dim() != 4 or batch.xstar is None or batch.has_xstar is None:
+    is_picture = isinstance(batch.x, Tensor) and batch.x.dim() == 4
+    if not is_picture or batch.xstar is None or batch.has_xstar is None:
         return
     device = next(method.parameters()).device
     batch = Batch(*(t[batch.has_xstar][:N_PICTURES].to(device) for t in batch if t is not None))

@@ -1,0 +1,83 @@
+"""A student with its vocabularies: lines in, translated lines out. No data, no x*."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lupi.data.sentences import to_translate
+from lupi.data.vocabulary import END, PAD, START, Vocabulary
+from lupi.nn.beam import beam_search
+
+AT_ONCE = 64
+"""Lines searched together. The same everywhere: sums depend on it in their last digit."""
+
+
+class Translator:
+    """Translates lines.
+
+    Args:
+        net: a `Seq2Seq`, or a network that encodes and decodes like one.
+        source: vocabulary of what it reads.
+        target: vocabulary of what it writes.
+        beam: hypotheses of each sentence.
+        length_norm: see `beam_search`.
+        replace_unknown: write the source's token that attention saw most of where the network
+            writes an unknown one.
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        source: Vocabulary,
+        target: Vocabulary,
+        beam: int = 12,
+        length_norm: float = 1.0,
+        replace_unknown: bool = True,
+    ) -> None:
+        self.net: Any = net.eval()
+        self.source, self.target = source, target
+        self.beam, self.length_norm, self.replace_unknown = beam, length_norm, replace_unknown
+
+    def translate(self, lines: Sequence[str], *beside: Tensor) -> list[str]:
+        """Translate lines; an empty one stays empty.
+
+        Args:
+            lines: one sentence each.
+            beside: what a network sees beside them, a row for each (an oracle's x*).
+        """
+        return [
+            translation
+            for start in range(0, len(lines), AT_ONCE)
+            for translation in self._translate(
+                lines[start : start + AT_ONCE], [rows[start : start + AT_ONCE] for rows in beside]
+            )
+        ]
+
+    def _translate(self, lines: Sequence[str], beside: Sequence[Tensor]) -> list[str]:
+        encoded = [self.source.encode(line) for line in lines]
+        filled = [i for i, ids in enumerate(encoded) if ids]
+        translations = [""] * len(lines)
+        if not filled:
+            return translations
+        x = (*to_translate([encoded[i] for i in filled]), *(rows[filled] for rows in beside))
+        device = next(self.net.parameters()).device
+        hypotheses = beam_search(
+            self.net,
+            tuple(tensor.to(device) for tensor in x),
+            start=START,
+            end=END,
+            never=(PAD, START),
+            width=self.beam,
+            length_norm=self.length_norm,
+        )
+        for i, hypothesis in zip(filled, hypotheses, strict=True):
+            instead = None
+            if self.replace_unknown:
+                tokens = [*self.source.tokens(lines[i]), ""]  # the last is the sentence's end
+                n_padding = x[0].shape[1] - len(tokens)
+                instead = [tokens[place - n_padding] for place in hypothesis.seen]
+            translations[i] = self.target.decode(hypothesis.words, instead)
+        return translations
