@@ -6,7 +6,7 @@ import typer
 from rich.markup import escape
 
 from lupi import __version__
-from lupi.cli import bench, compare, demo, methods, report, train
+from lupi.cli import bench, compare, demo, features, methods, report, train, translate
 from lupi.cli.output import say
 from lupi.errors import LupiError
 
@@ -26,6 +26,8 @@ for verb in (
     compare.compare,
     train.train,
     report.report,
+    translate.translate,
+    features.features,
     methods.methods,
     bench.bench,
 ):

@@ -2,16 +2,18 @@
 
 - `.npy`: (N, D), a row for each line.
 - `.npz`: `S_features` (M, D), and `S_rows` (M,) if only some lines have one: their numbers from 0.
-  S is the split's name; `features` and `rows` alone stand for training lines.
+  S is the split's name; `features` and `rows` alone stand for training lines. Or `features` and
+  `files`, with a text that names the picture of each line (what `lupi features` writes).
 - any other file: a line of text for each line, perhaps empty, which becomes a vector by TF-IDF and
   a truncated SVD, both learned from training lines.
 
 Every dimension is then standardised by its mean and deviation over training lines.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,7 @@ class VectorFiles:
 
     Args:
         template: path of the file; `{split}` stands for the split's name.
+        pictures: path of the file that names the picture of each line, likewise; None: not needed.
         split: the training split's name.
         n_lines: how many lines the training text has.
         n_dims: dimensions that captions become.
@@ -46,13 +49,19 @@ class VectorFiles:
     """
 
     def __init__(
-        self, template: str, split: str, n_lines: int, n_dims: int, skip_bad: bool
+        self,
+        template: str,
+        pictures: str | None,
+        split: str,
+        n_lines: int,
+        n_dims: int,
+        skip_bad: bool,
     ) -> None:
-        self._template, self._skip_bad = template, skip_bad
+        self._template, self._pictures, self._skip_bad = template, pictures, skip_bad
         self._caption_encoder: Callable[[list[str]], Floats] | None = None
-        path = self._path(split)
+        path = _path(template, split)
         if path.suffix not in (".npy", ".npz"):
-            captions = _captions(path, n_lines)
+            captions = _lines_for(path, n_lines)
             self._caption_encoder = _learn_caption_encoder(captions, n_dims, path)
         vectors = self._read(split, n_lines, alone=True)
         if not vectors.has.any():
@@ -66,40 +75,60 @@ class VectorFiles:
     def of(self, split: str, n_lines: int) -> Vectors:
         """Return the vectors of another split: for an oracle only."""
         vectors = self._read(split, n_lines, alone=False)
-        if vectors.values.shape[1] != self.n_dims:
+        if (n_dims := vectors.values.shape[1]) != self.n_dims:
             raise LupiError(
-                f"task.xstar: {self._path(split)} has vectors of {vectors.values.shape[1]} "
-                f"dimensions, those of training lines have {self.n_dims}"
+                f"task.xstar: {_path(self._template, split)} has vectors of {n_dims} dimensions, "
+                f"those of training lines have {self.n_dims}"
             )
         return self._standardised(vectors)
 
-    def _path(self, split: str) -> Path:
-        return Path(self._template.replace("{split}", split))
-
     def _read(self, split: str, n_lines: int, alone: bool) -> Vectors:
-        path = self._path(split)
+        path = _path(self._template, split)
         if self._caption_encoder is not None:
-            captions = _captions(path, n_lines)
+            captions = _lines_for(path, n_lines)
             has = np.array([not is_blank(line) for line in captions])
             return Vectors(self._caption_encoder(captions), has, 0)
-        features, rows = _arrays(path, split, alone)
+        arrays = _arrays(path)
+        if "files" in arrays:
+            features, rows = self._by_picture(arrays, path, split, n_lines)
+        else:
+            features, rows = _by_line(arrays, path, split, alone)
         return _placed(features, rows, n_lines, path, self._skip_bad)
+
+    def _by_picture(
+        self, arrays: Mapping[str, Any], path: Path, split: str, n_lines: int
+    ) -> tuple[Any, Any]:
+        if self._pictures is None:
+            raise LupiError(
+                f"task.pictures: {path} has vectors by the names of pictures; name the file that "
+                "has the picture of each line"
+            )
+        named = _lines_for(_path(self._pictures, split), n_lines, "task.pictures")
+        place = {name: i for i, name in enumerate(arrays["files"].tolist())}
+        rows = [row for row, name in enumerate(named) if name.strip() in place]
+        features = arrays["features"][[place[named[row].strip()] for row in rows]]
+        return features, np.array(rows, dtype=np.int64)
 
     def _standardised(self, vectors: Vectors) -> Vectors:
         values = (vectors.values - self._mean) / self._deviation
         return vectors._replace(values=np.where(vectors.has[:, None], values, np.float32(0)))
 
 
-def _captions(path: Path, n_lines: int) -> list[str]:
+def _path(template: str, split: str) -> Path:
+    return Path(template.replace("{split}", split))
+
+
+def _lines_for(path: Path, n_lines: int, key: str = "task.xstar") -> list[str]:
+    """Read a text that has a line for each line of another."""
     if not path.is_file():
-        raise LupiError(f"task.xstar: {path} does not exist")
-    captions = read_lines(path)
-    if len(captions) != n_lines:
+        raise LupiError(f"{key}: {path} does not exist")
+    lines = read_lines(path)
+    if len(lines) != n_lines:
         raise LupiError(
-            f"task.xstar: {path} has {len(captions)} lines for a text of {n_lines}; give one line "
-            "for each, empty where a line has no x*"
+            f"{key}: {path} has {len(lines)} lines for a text of {n_lines}; give one line for "
+            "each, empty where there is none"
         )
-    return captions
+    return lines
 
 
 def _learn_caption_encoder(
@@ -123,26 +152,30 @@ def _learn_caption_encoder(
     return encode
 
 
-def _arrays(
-    path: Path, split: str, alone: bool
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return features (M, D), and the lines (M,) that they are of; None: all."""
+def _arrays(path: Path) -> Mapping[str, NDArray[Any]]:
     try:
         loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"features": loaded}
+        with loaded:
+            return dict(loaded)
     except FileNotFoundError:
         raise LupiError(f"task.xstar: {path} does not exist") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise LupiError(f"task.xstar: {path} can't be read as arrays: {error}") from None
-    if isinstance(loaded, np.ndarray):
-        return loaded, None
-    with loaded:
-        prefix = "" if alone and "features" in loaded else f"{split}_"
-        if f"{prefix}features" not in loaded:
-            raise LupiError(
-                f"task.xstar: {path} has no array {prefix}features; it has {', '.join(loaded)}"
-            )
-        rows = loaded[f"{prefix}rows"] if f"{prefix}rows" in loaded else None
-        return loaded[f"{prefix}features"], rows
+
+
+def _by_line(
+    arrays: Mapping[str, NDArray[Any]], path: Path, split: str, alone: bool
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return features (M, D), and the lines (M,) that they are of; None: all."""
+    is_npy = path.suffix == ".npy"
+    prefix = "" if is_npy or (alone and "features" in arrays) else f"{split}_"
+    if f"{prefix}features" not in arrays:
+        raise LupiError(
+            f"task.xstar: {path} has no array {prefix}features; it has {', '.join(arrays)}"
+        )
+    return arrays[f"{prefix}features"], arrays.get(f"{prefix}rows")
 
 
 def _placed(

@@ -37,7 +37,7 @@ def to_translate(sentences: Sequence[Ids]) -> Sentences:
 
 
 def to_learn(source: Sequence[Ids], target: Sequence[Ids]) -> tuple[Sentences, Tensor]:
-    """Return sentences with their translation: what comes before each word, and the words (B, T)."""
+    """Return sentences with what comes before each target word, and the words (B, T)."""
     longest = max(map(len, target)) + 1
     padding = [[PAD] * (longest - len(ids) - 1) for ids in target]
     before = [[START, *ids, *pad] for ids, pad in zip(target, padding, strict=True)]

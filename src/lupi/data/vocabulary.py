@@ -9,9 +9,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol
-
-import sentencepiece
+from typing import Any, Literal, Protocol
 
 from lupi.errors import LupiError
 from lupi.records import write_text, write_whole
@@ -90,7 +88,7 @@ class Pieces(Vocabulary):
 
     def __init__(self, model: bytes) -> None:
         self._model = model
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._processor = _sentencepiece().SentencePieceProcessor(model_proto=model)
 
     def __len__(self) -> int:
         return int(self._processor.GetPieceSize())
@@ -108,27 +106,35 @@ class Pieces(Vocabulary):
     def decode(self, ids: Sequence[int], instead: Sequence[str] | None = None) -> str:
         """Join the pieces."""
         if instead is None:
-            line: str = self._processor.DecodeIds(list(ids))
-            return line
+            return str(self._processor.DecodeIds(list(ids)))
         pieces = [
             other if i == UNKNOWN else self._processor.IdToPiece(i)
             for i, other in zip(ids, instead, strict=True)
         ]
-        line = self._processor.DecodePieces(pieces)
-        return line
+        return str(self._processor.DecodePieces(pieces))
 
     def save(self, folder: Path, side: Side) -> None:
         """Write the model as sentencepiece does."""
-        write_whole(
-            folder / f"{side}.pieces.model", lambda path: path.write_bytes(self._model) and None
-        )
+
+        def write(temporary: Path) -> None:
+            temporary.write_bytes(self._model)
+
+        write_whole(folder / f"{side}.pieces.model", write)
+
+
+def _sentencepiece() -> Any:
+    try:
+        import sentencepiece
+    except ImportError:
+        raise LupiError("pieces need sentencepiece: pip install 'lupi[translation]'") from None
+    return sentencepiece
 
 
 def learn_pieces(lines: Sequence[str], size: int) -> Pieces:
     """Learn byte-pair pieces; a text too small for so many gets fewer."""
     model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.Train(
+        _sentencepiece().SentencePieceTrainer.Train(
             sentence_iterator=iter(lines),
             model_writer=model,
             model_type="bpe",
@@ -143,7 +149,9 @@ def learn_pieces(lines: Sequence[str], size: int) -> Pieces:
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise LupiError(f"vocabulary_size: sentencepiece can't learn {size} pieces: {error}") from None
+        raise LupiError(
+            f"task.vocabulary_size: sentencepiece can't learn {size} pieces: {error}"
+        ) from None
     return Pieces(model.getvalue())
 
 

@@ -17,7 +17,6 @@ from torch.nn import functional as F
 from lupi.core import Batch, Losses, Method, Task
 from lupi.nn.seq2seq import Memory, Seq2Seq
 from lupi.nn.sites import find_sites, reading, site_shapes
-from lupi.nn.taps import leaving
 from lupi.settings import Settings
 
 
@@ -61,9 +60,8 @@ class Imagination(Method):
     def _pass(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the student's output, and the features (B, n) that x* is predicted from."""
         if isinstance(self.net, Seq2Seq):
-            with leaving(self.net.encoder) as memories:
-                output = self.net(batch.x)
-            return output, _mean_state(memories[0])
+            memory = self.net.encode(batch.x)
+            return self.net.decode(batch.x, memory), _mean_state(memory)
         with reading(self._site) as seen:
             output = self.net(batch.x)
         (features,) = seen.values()
@@ -74,7 +72,8 @@ class Imagination(Method):
         cosine = F.normalize(imagined) @ F.normalize(xstar).T  # (k, k)
         too_near = (self.settings.margin - cosine.diagonal()[:, None] + cosine).relu()
         others = ~torch.eye(len(xstar), dtype=torch.bool, device=xstar.device)
-        return (too_near * others).sum() / max(len(xstar), 1)
+        total: Tensor = (too_near * others).sum()
+        return total / max(len(xstar), 1)
 
 
 def _mean_state(memory: Memory) -> Tensor:

@@ -16,9 +16,13 @@ class Translator(Protocol):
     """A network that reads sentences and has a decoder."""
 
     @property
-    def decoder(self) -> Decoder: ...
+    def decoder(self) -> Decoder:
+        """What writes a translation."""
+        ...
 
-    def encode(self, x: tuple[Tensor, ...]) -> Memory: ...
+    def encode(self, x: tuple[Tensor, ...]) -> Memory:
+        """Read sentences."""
+        ...
 
 
 class Hypothesis(NamedTuple):

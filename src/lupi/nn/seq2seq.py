@@ -62,42 +62,51 @@ class Encoder(nn.Module):
         embedding_dropout: float,
     ) -> None:
         super().__init__()
-        n_directions = 2 if bidirectional else 1
         self.embedding = nn.Embedding(n_words, n_units)
         self.embedded = nn.Dropout(embedding_dropout)
-        self.layers = nn.ModuleList(
-            nn.ModuleList(
-                nn.LSTM(n_units + 1, n_units // n_directions, bias=False, batch_first=True)
-                for _ in range(n_directions)
-            )
-            for _ in range(n_layers)
-        )
+        self.layers = nn.ModuleList(_EncoderLayer(n_units, bidirectional) for _ in range(n_layers))
         self.between = nn.ModuleList(nn.Dropout(dropout) for _ in range(n_layers - 1))
 
     def forward(self, source: Tensor) -> Memory:
         """Map (B, S) tokens, padded on the left, to their memory."""
         is_word = source != PAD
         one = is_word[..., None].to(self.embedding.weight.dtype)  # (B, S, 1)
-        backwards = _reversed_places(is_word)[..., None]  # (B, S, 1)
-        states = self.embedded(self.embedding(source)) * one
+        states = self.embedded(self.embedding(source)) * one  # (B, S, H)
         last_h, last_c = [], []
-        for i, directions in enumerate(self.layers):
+        for i, layer in enumerate(self.layers):
             if i:
                 states = self.between[i - 1](states)
-            inputs = torch.cat([states, one], 2)  # (B, S, H + 1)
-            outputs, ends = [], []
-            for reverse, lstm in enumerate(directions):  # type: ignore[arg-type]
-                place = backwards.expand_as(inputs)
-                output, end = lstm(inputs.gather(1, place) if reverse else inputs)
-                outputs.append(
-                    output.gather(1, backwards.expand_as(output)) if reverse else output
-                )
-                ends.append(end)
-            states = torch.cat(outputs, 2)  # (B, S, H)
-            last_h.append(torch.cat([h for h, _ in ends], 2))  # (1, B, H)
-            last_c.append(torch.cat([c for _, c in ends], 2))
-        h, c = torch.cat(last_h), torch.cat(last_c)  # (L, B, H)
-        return Memory(states, is_word, State(h, c, torch.zeros_like(h[0])))
+            states, h, c = layer(torch.cat([states, one], 2), is_word)
+            last_h.append(h)
+            last_c.append(c)
+        start = State(torch.cat(last_h), torch.cat(last_c), torch.zeros_like(states[:, 0]))
+        return Memory(states, is_word, start)
+
+
+class _EncoderLayer(nn.Module):
+    """A layer that reads forwards, or in two halves forwards and backwards."""
+
+    def __init__(self, n_units: int, bidirectional: bool) -> None:
+        super().__init__()
+        n_out = n_units // 2 if bidirectional else n_units
+        self.forwards = nn.LSTM(n_units + 1, n_out, bias=False, batch_first=True)
+        self.backwards: nn.LSTM | None = None
+        if bidirectional:
+            self.backwards = nn.LSTM(n_units + 1, n_out, bias=False, batch_first=True)
+
+    def forward(self, inputs: Tensor, is_word: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Map (B, S, H + 1) to states (B, S, H), and the last h and c (1, B, H)."""
+        states, (h, c) = self.forwards(inputs)
+        if self.backwards is None:
+            return states, h, c
+        place = _reversed_places(is_word)[..., None]  # (B, S, 1)
+        reverse, (h_back, c_back) = self.backwards(inputs.gather(1, place.expand_as(inputs)))
+        reverse = reverse.gather(1, place.expand_as(reverse))
+        return (
+            torch.cat([states, reverse], 2),
+            torch.cat([h, h_back], 2),
+            torch.cat([c, c_back], 2),
+        )
 
 
 def _reversed_places(is_word: Tensor) -> Tensor:
@@ -148,9 +157,7 @@ class Decoder(nn.Module):
         logits: Tensor = self.words(outputs)
         return logits
 
-    def run(
-        self, before: Tensor, memory: Memory, state: State
-    ) -> tuple[Tensor, Tensor, State]:
+    def run(self, before: Tensor, memory: Memory, state: State) -> tuple[Tensor, Tensor, State]:
         """Go on from a state: return o (B, T, H), attention (B, T, S), and the new state."""
         embedded = self.embedded(self.embedding(before))  # (B, T, H)
         if not self.input_feeding:
@@ -241,10 +248,14 @@ class Seq2Seq(nn.Module):
         memory: Memory = self.encoder(x[0])
         return memory
 
+    def decode(self, x: tuple[Tensor, ...], memory: Memory) -> Tensor:
+        """Return logits for each word after those of x: its second tensor (B, T)."""
+        logits: Tensor = self.decoder(x[1], memory)
+        return logits
+
     def forward(self, x: tuple[Tensor, ...]) -> Tensor:
         """Map sentences and the words before each word of their translation to logits."""
-        logits: Tensor = self.decoder(x[1], self.encode(x))
-        return logits
+        return self.decode(x, self.encode(x))
 
 
 class VectorStarted(nn.Module):
@@ -276,5 +287,4 @@ class VectorStarted(nn.Module):
 
     def forward(self, x: tuple[Tensor, ...]) -> Tensor:
         """Map sentences, the words before each word, and vectors to logits."""
-        logits: Tensor = self.decoder(x[1], self.encode(x))
-        return logits
+        return self.net.decode(x, self.encode(x))

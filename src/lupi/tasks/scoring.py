@@ -1,8 +1,12 @@
 """BLEU and chrF of lines, by sacrebleu, with the signatures that say how they were computed."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from sacrebleu.metrics import BLEU, CHRF
+from lupi.errors import LupiError
+
+if TYPE_CHECKING:
+    pass
 
 
 def score_lines(
@@ -13,6 +17,12 @@ def score_lines(
     `bleu` of tokenised text counts its tokens as they stand, lower-cased: what papers on Multi30K
     report. Of other text it is sacrebleu's default, cased, beside `bleu_lc`, lower-cased.
     """
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+    except ImportError:
+        raise LupiError("translation needs sacrebleu: pip install 'lupi[translation]'") from None
+
     metrics: dict[str, BLEU | CHRF] = {"chrf": CHRF(lowercase=tokenised)}
     if tokenised:
         metrics["bleu"] = BLEU(lowercase=True, tokenize="none", force=True)

@@ -1,92 +1,29 @@
 """Translation of sentences, with a vector (of the picture they describe) as x*."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Control, Generated, Inputs, Split, Splits, XstarKind
 from lupi.data.controls import control_vectors
-from lupi.data.index import OnBad
 from lupi.data.parallel_text import Pairs, is_blank, read_pairs
+from lupi.data.sentence_vectors import VectorFiles, Vectors
 from lupi.data.sentences import Ids, SentenceSplit, to_learn
 from lupi.data.subsets import nested_rows, rows_with_xstar
-from lupi.data.sentence_vectors import VectorFiles, Vectors
 from lupi.data.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
 from lupi.errors import LupiError
-from lupi.nn.seq2seq import Seq2Seq
 from lupi.records import Metric
-from lupi.settings import Settings
 from lupi.tasks.scoring import score_lines
-from lupi.tasks.translator import Translator
+from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
+from lupi.tasks.translator import build_network, build_translator
 
 Part = Literal["train", "val", "test"]
-
-
-class TranslationSettings(Settings):
-    """Which texts, their vocabularies, and how translations are searched for."""
-
-    root: Path
-    """Folder of the texts."""
-    source: str
-    """Language translated from: the end of the files' names, such as `en`."""
-    target: str
-    """Language translated into, such as `de`."""
-    train: str = "train"
-    """Name of the training texts without `.en`; also `val` and `test`. `.gz` may follow."""
-    val: str = "val"
-    test: str = "test"
-    xstar: str | None = None
-    """File with x* of the training lines: .npz, .npy, or captions. `{split}` in it stands for the
-    text's name up to the first dot."""
-    xstar_dims: int = Field(128, ge=1, le=4096)
-    """Dimensions that captions become."""
-    vocabulary: Literal["words", "pieces"] = "words"
-    """`words` between spaces, or sentencepiece's `pieces`."""
-    vocabulary_size: int = Field(30_000, ge=16)
-    """Words, or pieces, of each language at most."""
-    min_count: int = Field(2, ge=1)
-    """A word that training lines have less often is unknown."""
-    max_tokens: int = Field(100, ge=1, le=1000)
-    """A longer training sentence is bad, and `lupi translate` cuts there."""
-    tokenised: bool = True
-    """The texts are tokenised: BLEU counts their tokens as they stand, lower-cased. Otherwise
-    sacrebleu's own, cased."""
-    label_smoothing: float = Field(0.0, ge=0, lt=1)
-    beam: int = Field(12, ge=1, le=100)
-    """Hypotheses of each sentence."""
-    length_norm: float = Field(1.0, ge=0, le=2)
-    """A hypothesis's log-probability is divided by its length to this power."""
-    replace_unknown: bool = True
-    """Write the source word that attention saw most of in the place of an unknown word."""
-    on_bad: OnBad = "stop"
-    """What to do about empty and too long lines, and x* that is not finite: stop, or skip (in
-    training) and count."""
-
-
-class TranslationNetworkSettings(Settings):
-    """The student for sentences."""
-
-    n_units: int = Field(500, ge=2)
-    """Units of embeddings, of encoder layers and of decoder layers."""
-    n_layers: int = Field(2, ge=1, le=8)
-    """Of the encoder and of the decoder."""
-    bidirectional: bool = False
-    """Half of the encoder's units read backwards."""
-    input_feeding: bool = False
-    """A decoder's step sees the attention's last output; slower, as words come one by one."""
-    dropout: float = Field(0.3, ge=0, lt=1)
-    """Bernoulli rate between layers and of the attention's output."""
-    embedding_dropout: float = Field(0.0, ge=0, lt=1)
-    """Bernoulli rate of embeddings."""
-    tied: bool = False
-    """The decoder's embeddings are also its output weights."""
 
 
 class TranslationTask:
@@ -123,7 +60,7 @@ class TranslationTask:
         if s.xstar is not None:
             skip = s.on_bad == "skip"
             name = train.split_name
-            self._vectors = VectorFiles(s.xstar, name, len(train), s.xstar_dims, skip)
+            self._vectors = VectorFiles(s.xstar, s.pictures, name, len(train), s.xstar_dims, skip)
             self.xstar_dim = self._vectors.n_dims
             self._found["training line without x*"] = int((~self._vectors.train.has).sum())
             self._found["x* that is not finite"] = self._vectors.train.n_bad
@@ -223,7 +160,7 @@ class TranslationTask:
         return to_learn([source[i] for i in self._rows[:2]], [target[i] for i in self._rows[:2]])[0]
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Return the cross-entropy of each row, (B,), scaled so that their mean is one per token."""
+        """Return the cross-entropy of each row, (B,); their mean is the mean over tokens."""
         each = _token_loss(output, y, self.settings.label_smoothing)  # (B, T)
         return each.sum(1) * len(y) / (y != PAD).sum()
 
@@ -265,24 +202,14 @@ class TranslationTask:
         shown = [batch.x[2:] for batch in split.batches(256)]
         beside = [torch.cat(columns) for columns in zip(*shown, strict=True)]
         pairs = self._pairs[part]
-        lines = self._translator(net).translate(pairs.source, *beside)
+        translator = build_translator(net, self.source, self.target, self.settings)
+        lines = translator.translate(pairs.source, *beside)
         return Generated(lines, *score_lines(lines, pairs.target, self.settings.tokenised))
-
-    def _translator(self, net: nn.Module) -> Translator:
-        s = self.settings
-        return Translator(net, self.source, self.target, s.beam, s.length_norm, s.replace_unknown)
 
     def save(self, folder: Path) -> None:
         """Write the vocabularies."""
         self.source.save(folder, "source")
         self.target.save(folder, "target")
-
-
-def build_network(
-    settings: TranslationNetworkSettings, n_source: int, n_target: int
-) -> Seq2Seq:
-    """Build a student for vocabularies of these sizes."""
-    return Seq2Seq(n_source, n_target, **settings.model_dump())
 
 
 def _token_loss(output: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:

@@ -1,15 +1,15 @@
 """A student with its vocabularies: lines in, translated lines out. No data, no x*."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from lupi.data.sentences import to_translate
 from lupi.data.vocabulary import END, PAD, START, Vocabulary
 from lupi.nn.beam import beam_search
+from lupi.nn.seq2seq import Seq2Seq
+from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
 
 AT_ONCE = 64
 """Lines searched together. The same everywhere: sums depend on it in their last digit."""
@@ -22,6 +22,7 @@ class Translator:
         net: a `Seq2Seq`, or a network that encodes and decodes like one.
         source: vocabulary of what it reads.
         target: vocabulary of what it writes.
+        max_tokens: a longer sentence is cut there.
         beam: hypotheses of each sentence.
         length_norm: see `beam_search`.
         replace_unknown: write the source's token that attention saw most of where the network
@@ -33,13 +34,18 @@ class Translator:
         net: nn.Module,
         source: Vocabulary,
         target: Vocabulary,
+        max_tokens: int = 100,
         beam: int = 12,
         length_norm: float = 1.0,
         replace_unknown: bool = True,
     ) -> None:
         self.net: Any = net.eval()
-        self.source, self.target = source, target
+        self.source, self.target, self.max_tokens = source, target, max_tokens
         self.beam, self.length_norm, self.replace_unknown = beam, length_norm, replace_unknown
+
+    def is_cut(self, line: str) -> bool:
+        """Tell whether a line is too long to be translated whole."""
+        return len(self.source.encode(line)) > self.max_tokens
 
     def translate(self, lines: Sequence[str], *beside: Tensor) -> list[str]:
         """Translate lines; an empty one stays empty.
@@ -57,7 +63,7 @@ class Translator:
         ]
 
     def _translate(self, lines: Sequence[str], beside: Sequence[Tensor]) -> list[str]:
-        encoded = [self.source.encode(line) for line in lines]
+        encoded = [self.source.encode(line)[: self.max_tokens] for line in lines]
         filled = [i for i, ids in enumerate(encoded) if ids]
         translations = [""] * len(lines)
         if not filled:
@@ -76,8 +82,29 @@ class Translator:
         for i, hypothesis in zip(filled, hypotheses, strict=True):
             instead = None
             if self.replace_unknown:
-                tokens = [*self.source.tokens(lines[i]), ""]  # the last is the sentence's end
+                tokens = self.source.tokens(lines[i])[: self.max_tokens]
+                tokens.append("")  # the sentence's end
                 n_padding = x[0].shape[1] - len(tokens)
                 instead = [tokens[place - n_padding] for place in hypothesis.seen]
             translations[i] = self.target.decode(hypothesis.words, instead)
         return translations
+
+
+def build_network(settings: TranslationNetworkSettings, n_source: int, n_target: int) -> Seq2Seq:
+    """Build a student for vocabularies of these sizes."""
+    return Seq2Seq(n_source, n_target, **settings.model_dump())
+
+
+def build_translator(
+    net: nn.Module, source: Vocabulary, target: Vocabulary, settings: TranslationSettings
+) -> Translator:
+    """Join a network and vocabularies as settings say."""
+    return Translator(
+        net,
+        source,
+        target,
+        max_tokens=settings.max_tokens,
+        beam=settings.beam,
+        length_norm=settings.length_norm,
+        replace_unknown=settings.replace_unknown,
+    )

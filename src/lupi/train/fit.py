@@ -236,7 +236,7 @@ def _validate(
     """Return the student's validation metrics; nothing if its outputs say nothing."""
     if settings.reestimate_batchnorm:
         some = islice(splits.train.batches(EVALUATION_BATCH), REESTIMATION_ROWS // EVALUATION_BATCH)
-        reestimate(method.net, (fabric.to_device(batch.x) for batch in some))
+        reestimate(method.net, (fabric.to_device(batch).x for batch in some))
     output, y = outputs(method, splits.val, EVALUATION_BATCH)
     if not output.isfinite().all():
         return {}

@@ -3,7 +3,7 @@
 import platform
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -76,6 +76,8 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     torch.set_num_threads(settings.train.n_threads)
     task = build_task(settings.task, settings.network)
     splits = splits_for(find_method(settings.method), task, settings)
+    if isinstance(task, SequenceTask):
+        task.save(folder)
 
     def build(attempt: int) -> Method:
         # The student's weights come first and alone: every arm starts from the same ones.
@@ -93,10 +95,8 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
             for name, split in (("val", splits.val), ("test", splits.test))
         }
     signatures: dict[str, str] = {}
-    if isinstance(task, SequenceTask):
-        task.save(folder)
-        if fitted.best_epoch:
-            signatures = _generate(task, fitted.method, splits, folder, metrics)
+    if isinstance(task, SequenceTask) and fitted.best_epoch:
+        signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real":
         _write_pictures(folder / "samples.npz", fitted.method, splits)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
@@ -124,8 +124,9 @@ def _generate(
 ) -> dict[str, str]:
     """Keep what the student writes for validation and test rows, and add its scores to metrics."""
     signatures: dict[str, str] = {}
-    for part, split in (("val", splits.val), ("test", splits.test)):
-        generated = task.generate(method.net, split, part)
+    parts: tuple[Literal["val", "test"], ...] = ("val", "test")
+    for part in parts:
+        generated = task.generate(method.net, getattr(splits, part), part)
         write_text(folder / f"{part}.txt", "".join(f"{line}\n" for line in generated.lines))
         metrics[part] |= generated.scores
         signatures = generated.signatures
