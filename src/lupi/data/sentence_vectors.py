@@ -154,11 +154,9 @@ def _learn_caption_encoder(
 
 def _arrays(path: Path) -> Mapping[str, NDArray[Any]]:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"features": loaded}
-        with loaded:
-            return dict(loaded)
+        with path.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return {"features": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except FileNotFoundError:
         raise LupiError(f"task.xstar: {path} does not exist") from None
     except (OSError, ValueError, EOFError, BadZipFile) as error:

@@ -31,7 +31,7 @@ class Hypothesis(NamedTuple):
     words: list[int]
     """Without start and end."""
     seen: list[int]
-    """For each word, the place in the padded source that attention saw most of."""
+    """For each word, the place in the padded source that attention saw most of, but its end."""
     score: float
     """Log-probability, divided by length ** length_norm."""
 
@@ -69,7 +69,7 @@ def beam_search(
 
     Args:
         net: in `eval()`.
-        x: sentences; only what `encode` reads of it is used.
+        x: sentences of one word or more and an end; only what `encode` reads is used.
         start: the word before the first.
         end: the word after the last.
         never: words that no translation has, such as padding.
@@ -97,7 +97,7 @@ def beam_search(
         logprobs = net.decoder.words(outputs[:, 0]).log_softmax(1)  # (N K, V)
         logprobs[:, forbidden] = -torch.inf
         n_words = logprobs.shape[1]
-        looked = attention[:, 0].argmax(1).view(n, width)
+        looked = attention[:, 0, :-1].argmax(1).view(n, width)
         # The 2 K best continuations hold K that do not end.
         total = (scores[:, :, None] + logprobs.view(n, width, n_words)).view(n, -1)
         total, flat = total.topk(min(2 * width, total.shape[1]), dim=1)  # (N, 2 K)

@@ -83,8 +83,7 @@ class Translator:
             instead = None
             if self.replace_unknown:
                 tokens = self.source.tokens(lines[i])[: self.max_tokens]
-                tokens.append("")  # the sentence's end
-                n_padding = x[0].shape[1] - len(tokens)
+                n_padding = x[0].shape[1] - len(tokens) - 1  # the last is the end
                 instead = [tokens[place - n_padding] for place in hypothesis.seen]
             translations[i] = self.target.decode(hypothesis.words, instead)
         return translations
