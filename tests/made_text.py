@@ -1,4 +1,4 @@
-"""A small made language: words are translated one by one, in reversed order; x* counts them."""
+"""A small made language: words are translated one by one; x* counts them."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def sentence(rng: np.random.Generator) -> list[str]:
 
 
 def translation(words: list[str]) -> str:
-    return " ".join(f"{word}en" for word in reversed(words)) + " ."
+    return " ".join(f"{word}en" for word in words) + " ."
 
 
 def vector(words: list[str]) -> list[float]:
