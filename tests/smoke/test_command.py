@@ -72,7 +72,7 @@ def settings(tmp_path: Path) -> str:
     return "small.yaml"
 
 
-VERBS = ["demo", "compare", "train", "report", "methods", "bench"]
+VERBS = ["demo", "compare", "train", "report", "translate", "features", "methods", "bench"]
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])

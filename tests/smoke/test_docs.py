@@ -79,11 +79,13 @@ def test_every_setting_is_documented() -> None:
     from lupi.tasks.image import ImageNetworkSettings
     from lupi.tasks.picture_files import AugmentSettings
     from lupi.tasks.registry import TASKS
+    from lupi.tasks.translation_settings import TranslationNetworkSettings
     from lupi.train.settings import TrainSettings
 
     page = (ROOT / "docs/settings.md").read_text()
     tasks = [task.Settings for task in TASKS.values()]
-    for model in (*tasks, AugmentSettings, ImageNetworkSettings, TrainSettings):
+    networks = (ImageNetworkSettings, TranslationNetworkSettings)
+    for model in (*tasks, AugmentSettings, *networks, TrainSettings):
         for key in model.model_fields:
             assert f"`{key}`" in page, key
     for method in methods().values():

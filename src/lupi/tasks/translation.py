@@ -150,6 +150,10 @@ class TranslationTask:
         source, target = self._ids[part]
         return SentenceSplit([source[i] for i in rows], [target[i] for i in rows], values, has)
 
+    def lines(self, part: Part) -> list[str]:
+        """Return the sentences of a part as text."""
+        return self._pairs[part].source
+
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
         return build_network(self.network_settings, len(self.source), len(self.target))
