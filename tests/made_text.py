@@ -1,6 +1,7 @@
 """A small made language: words are translated one by one; x* counts them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def vector(words: list[str]) -> list[float]:
 def write_texts(root: Path, n_lines: dict[str, int] | None = None) -> Path:
     """Write texts in `en` and `de`, vectors.npz and captions, for train, val and test."""
     root.mkdir(parents=True, exist_ok=True)
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for seed, (split, n) in enumerate((n_lines or N_LINES).items()):
         rng = np.random.default_rng(seed)
         sentences = [sentence(rng) for _ in range(n)]

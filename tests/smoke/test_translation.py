@@ -63,7 +63,7 @@ def commands() -> list[str]:
 
 def run_of(folder: Path, arm: str) -> Path:
     record = json.loads((folder / "runs/texts/comparison.json").read_text())
-    (run_id,) = [run["run_id"] for run in record["runs"] if run["arm"] == arm]
+    (run_id,) = [str(run["run_id"]) for run in record["runs"] if run["arm"] == arm]
     return folder / "runs/texts" / run_id
 
 

@@ -3,7 +3,7 @@
 The file is written every now and then, so that work that was stopped goes on where it was.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def write_vectors(
     side: int,
     about: str,
     out: Path,
-) -> Iterator[str | None]:
+) -> Generator[str | None]:
     """Write the vectors of the pictures that `out` does not have yet.
 
     Args:

@@ -9,7 +9,7 @@ from lupi.errors import LupiError
 from lupi.nn.pretrained import load_network, picture_encoder
 
 
-def make_network() -> nn.Module:
+def make_network() -> nn.Sequential:
     """Two linear layers: the vector is what is between them."""
     return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 5), nn.Linear(5, 2))
 
@@ -24,9 +24,9 @@ def test_the_vector_enters_the_last_linear_layer(tmp_path: Path) -> None:
     net = load_network(f"{__name__}:make_network", tmp_path / "w.safetensors")
     pictures = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8)
     vectors = picture_encoder(net, "unit")(pictures)
-    expected = trained[2](pictures.float().mean((2, 3)) / 255)  # type: ignore[operator]
+    expected = trained[2](pictures.float().mean((2, 3)) / 255)
     assert torch.allclose(vectors, expected, atol=1e-6)
-    symmetric = trained[2](pictures.float().mean((2, 3)) / 127.5 - 1)  # type: ignore[operator]
+    symmetric = trained[2](pictures.float().mean((2, 3)) / 127.5 - 1)
     assert torch.allclose(picture_encoder(net, "symmetric")(pictures), symmetric, atol=1e-6)
     assert not torch.allclose(picture_encoder(net, "imagenet")(pictures), expected, atol=1e-2)
 

@@ -1,4 +1,5 @@
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -67,14 +68,14 @@ def test_steps_one_by_one_are_the_pass_over_all_words(options: dict[str, bool]) 
 def test_the_encoder_is_torchs_own_over_packed_sequences() -> None:
     """The appended one is a bias; both directions begin and end with the words."""
     net = make_net(bidirectional=True).eval()
-    layer = net.encoder.layers[0]
+    layer: Any = net.encoder.layers[0]
     n_units = 3
     reference = torch.nn.LSTM(6, n_units, bidirectional=True, batch_first=True)
     for lstm, end in ((layer.forwards, ""), (layer.backwards, "_reverse")):
-        weight = lstm.weight_ih_l0.data  # type: ignore[union-attr]
+        weight = lstm.weight_ih_l0.data
         getattr(reference, f"weight_ih_l0{end}").data = weight[:, :-1].clone()
         getattr(reference, f"bias_ih_l0{end}").data = weight[:, -1].clone()
-        getattr(reference, f"weight_hh_l0{end}").data = lstm.weight_hh_l0.data  # type: ignore[union-attr]
+        getattr(reference, f"weight_hh_l0{end}").data = lstm.weight_hh_l0.data
         getattr(reference, f"bias_hh_l0{end}").data.zero_()
     words = torch.randn(2, 5, 6)
     lengths = torch.tensor([5, 3])
