@@ -76,6 +76,8 @@ class Splits:
     train: Split
     val: Split
     test: Split
+    also: Mapping[str, Split] = field(default_factory=dict)
+    """Other views of the test rows, scored beside them: such as ten crops of each picture."""
 
 
 class Task(Protocol):

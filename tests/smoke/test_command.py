@@ -72,7 +72,18 @@ def settings(tmp_path: Path) -> str:
     return "small.yaml"
 
 
-VERBS = ["demo", "compare", "train", "report", "translate", "features", "methods", "bench"]
+VERBS = [
+    "demo",
+    "compare",
+    "train",
+    "report",
+    "translate",
+    "features",
+    "methods",
+    "analyse",
+    "bounds",
+    "bench",
+]
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])
@@ -103,6 +114,12 @@ def test_from_settings_to_verdict(tmp_path: Path, settings: str) -> None:
     text = lupi("report", "runs/small", cwd=tmp_path).stdout
     assert "het-dropout/shuffled" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_train_shows_stages_that_do_not_validate(here: Here, settings: str) -> None:
+    code, out, err = here("train", settings, "--set", "arms={d: {method: distillation}}")
+    assert code == 0, err
+    assert "test  accuracy" in out
 
 
 def test_train_writes_the_record_that_compare_reuses(tmp_path: Path, settings: str) -> None:

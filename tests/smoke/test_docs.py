@@ -80,6 +80,7 @@ def test_every_setting_is_documented() -> None:
     from lupi.tasks.picture_files import AugmentSettings
     from lupi.tasks.registry import TASKS
     from lupi.tasks.translation_settings import TranslationNetworkSettings
+    from lupi.theory.curves import BoundSettings
     from lupi.train.settings import TrainSettings
 
     page = (ROOT / "docs/settings.md").read_text()
@@ -88,6 +89,9 @@ def test_every_setting_is_documented() -> None:
     for model in (*tasks, AugmentSettings, *networks, TrainSettings):
         for key in model.model_fields:
             assert f"`{key}`" in page, key
+    page = (ROOT / "docs/theory.md").read_text()
+    for key in BoundSettings.model_fields:
+        assert f"`{key}`" in page, key
     for method in methods().values():
         page = (ROOT / f"docs/methods/{method.name}.md").read_text()
         for key in method.Settings.model_fields:

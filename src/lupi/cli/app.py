@@ -6,7 +6,18 @@ import typer
 from rich.markup import escape
 
 from lupi import __version__
-from lupi.cli import bench, compare, demo, features, methods, report, train, translate
+from lupi.cli import (
+    analyse,
+    bench,
+    bounds,
+    compare,
+    demo,
+    features,
+    methods,
+    report,
+    train,
+    translate,
+)
 from lupi.cli.output import say
 from lupi.errors import LupiError
 
@@ -29,6 +40,8 @@ for verb in (
     translate.translate,
     features.features,
     methods.methods,
+    analyse.analyse,
+    bounds.bounds,
     bench.bench,
 ):
     app.command()(verb)

@@ -12,7 +12,12 @@ from lupi.cli.output import Json, Sets, Workers, prepare_data, print_summary, re
 
 
 def compare(
-    settings: Annotated[Path, typer.Argument(help="A YAML file; see `lupi demo --settings`.")],
+    settings: Annotated[
+        Path,
+        typer.Argument(
+            help="A YAML file, or the name of one that comes with lupi, such as `tiny/sizes`."
+        ),
+    ],
     set_: Sets = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")
@@ -28,11 +33,11 @@ def compare(
 
     Example: `lupi compare mine.yaml --set seeds=8 --set train.epochs=40`
     """
+    from lupi.configs import find_settings
     from lupi.settings import override, read_yaml
 
-    run_comparison(
-        override(read_yaml(settings), set_ or []), out, workers, as_json, command=command_line()
-    )
+    raw = override(read_yaml(find_settings(settings)), set_ or [])
+    run_comparison(raw, out, workers, as_json, command=command_line())
 
 
 def command_line() -> str:

@@ -33,11 +33,14 @@ def train(
     Example: `lupi train mine.yaml --arm het-dropout --size 300 --seed 0`
     """
     from lupi.compare.settings import ComparisonSettings, make_plan
+    from lupi.configs import find_settings
     from lupi.errors import LupiError
     from lupi.settings import override, read_yaml, unknown_name
     from lupi.train.run import run
 
-    comparison = ComparisonSettings.parse(override(read_yaml(settings), set_ or []), "")
+    comparison = ComparisonSettings.parse(
+        override(read_yaml(find_settings(settings)), set_ or []), ""
+    )
     with resumable():
         prepare_data(comparison.task)
     plan = make_plan(comparison)
@@ -46,7 +49,8 @@ def train(
         raise LupiError(f"--arm: {unknown_name('arm', arm, names)}")
     size = max(plan.settings.sizes) if size is None else size
     seed = plan.settings.seeds[0] if seed is None else seed
-    template = next(run_settings for planned, run_settings in plan.runs if planned.arm == arm)
+    of_arm = {planned.size: run for planned, run in plan.runs if planned.arm == arm}
+    template = of_arm.get(size, of_arm[max(of_arm)])
     run_settings = template.parse({**template.resolved(), "size": size, "seed": seed}, "")
     folder = (out or Path("runs") / plan.settings.name) / run_settings.run_id
     say(f"{arm}, n = {size}, seed {seed}, in {folder}")
@@ -65,10 +69,9 @@ def train(
         bar = progress.add_task("", total=run_settings.train.epochs)
 
         def show(row: "Row") -> None:
-            name = plan.metric.of_an_epoch.name
-            if row["val"] is None:  # a stage without a student to score
-                shown = f"{row['stage']} stage"
-            else:
+            shown = row["stage"]  # whose student may mean nothing yet
+            if row["val"] is not None:
+                name = plan.metric.of_an_epoch.name
                 score = row["val"].get(name)
                 shown = "diverged" if score is None else f"{name} {score:.3f}"
             rate = f"{size / max(row['seconds'], 1e-9):.0f} rows/s"

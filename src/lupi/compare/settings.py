@@ -1,9 +1,9 @@
 """A comparison's settings, and the runs they stand for."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from lupi.core import Control
 from lupi.errors import LupiError
@@ -37,6 +37,8 @@ class ComparisonSettings(Settings):
     task: dict[str, Any]
     network: dict[str, Any] = Field(default_factory=dict)
     train: dict[str, Any] = Field(default_factory=dict)
+    train_by_size: dict[int, dict[str, Any]] = Field(default_factory=dict)
+    """What training sets of a size have other than `train`, such as a larger batch."""
     arms: dict[str, ArmSettings] = Field(min_length=1)
     sizes: tuple[int, ...] = Field(min_length=1)
     """Numbers of training rows; the small sets are parts of the large ones."""
@@ -54,6 +56,13 @@ class ComparisonSettings(Settings):
         if len(set(value)) < len(value):
             raise ValueError("each may stand there once")
         return tuple(sorted(value))
+
+    @model_validator(mode="after")
+    def _sizes_are_known(self) -> Self:
+        for size in self.train_by_size:
+            if size not in self.sizes:
+                raise ValueError(f"train_by_size: {size} is none of the sizes {list(self.sizes)}")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +93,9 @@ def make_plan(settings: ComparisonSettings) -> Plan:
                 Arm(full_name, arm.method, control, method.uses_xstar, method.sees_xstar_at_test)
             )
             for size in settings.sizes:
+                sized = _run_settings(settings, name, arm, control, size, settings.seeds[0])
                 for seed in settings.seeds:
-                    run = first.model_copy(update={"control": control, "size": size, "seed": seed})
+                    run = sized.model_copy(update={"seed": seed})
                     runs.append((PlannedRun(run.run_id, full_name, size, seed), run))
     assert metric is not None
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
@@ -103,7 +113,7 @@ def _run_settings(
     raw = {
         "task": settings.task,
         "network": merge(settings.network, arm.network),
-        "train": merge(settings.train, arm.train),
+        "train": merge(merge(settings.train, settings.train_by_size.get(size, {})), arm.train),
         "method": arm.method,
         "settings": arm.settings,
         "control": control,

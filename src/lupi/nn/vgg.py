@@ -45,7 +45,8 @@ class VGG(nn.Module):
         image_size: height and width of x.
         mean: of the pixels, per channel; its length is the number of channels.
         std: of the pixels, per channel.
-        dropout: Bernoulli rate after each fully connected layer.
+        dropout: Bernoulli rate after each fully connected layer but the last; before the last where
+            it is the only one.
         pool: height and width of the map that the head sees; by default all that is left.
         fc_activation: of the fully connected layers; that of the convolutions is ReLU.
     """
@@ -87,6 +88,8 @@ class VGG(nn.Module):
             head[f"{fc_activation}{i}"] = nn.ReLU() if fc_activation == "relu" else nn.Sigmoid()
             head[f"drop{i}"] = nn.Dropout(dropout)
             n_in = n_units
+        if not n_hidden:
+            head["drop1"] = nn.Dropout(dropout)
         head["out"] = nn.Linear(n_in, n_outputs)
         self.head = nn.Sequential(head)
         self.apply(he_init)
@@ -125,14 +128,15 @@ def small_vgg(
     fc_activation: Activation = "relu",
     n_convs: int = 1,
     pool: int = 1,
+    n_fc: int = 2,
 ) -> VGG:
     """Build a VGG for small pictures and few labels.
 
     Three blocks of `n_convs` convolutions each, what is left of the picture averaged to
-    `pool` x `pool` places, and two fully connected layers.
+    `pool` x `pool` places, and `n_fc` fully connected layers before the last.
     """
     blocks = [(channels,) * n_convs for channels in (width, 2 * width, 4 * width)]
-    hidden = (n_hidden, n_hidden)
+    hidden = (n_hidden,) * n_fc
     return VGG(blocks, hidden, n_outputs, image_size, mean, std, dropout, pool, fc_activation)
 
 

@@ -62,12 +62,13 @@ def read_album(path: Path) -> Album:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        return _album(arrays)
+        return make_album(arrays)
     except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
         raise LupiError(f"{path} can't be shown as pictures: {error}") from None
 
 
-def _album(arrays: dict[str, NDArray[Any]]) -> Album:
+def make_album(arrays: dict[str, NDArray[Any]]) -> Album:
+    """Turn the arrays of a `samples.npz` into pictures."""
     pictures, masks = arrays["x"][:MOST], arrays["mask"][:MOST]
     if pictures.ndim not in (3, 4) or masks.shape != pictures.shape[:3]:
         raise ValueError(f"x has shape {pictures.shape} and mask {masks.shape}")
@@ -79,18 +80,18 @@ def _album(arrays: dict[str, NDArray[Any]]) -> Album:
             variances = np.asarray(arrays[name][:MOST], dtype=np.float64)
             if variances.ndim != 3 or len(variances) != len(pictures):
                 raise ValueError(f"{name} has shape {variances.shape}, expected (k, h, w)")
-            scale, coloured = _coloured(name.removeprefix("variance/"), variances)
+            scale, maps = coloured(name.removeprefix("variance/"), variances)
             scales.append(scale)
-            colours.append(coloured)
+            colours.append(maps)
     samples = []
     for i, picture in enumerate(pictures):
         size = _display_size(picture.shape[0], picture.shape[1])
         shown = _resized(np.asarray(picture, dtype=np.uint8), size)
         samples.append(
             Sample(
-                picture=_uri(shown),
-                outlined=_uri(_outlined(shown, _resized(masks[i].astype(np.uint8), size) > 0)),
-                maps=tuple(_uri(_resized(maps[i], size)) for maps in colours),
+                picture=data_uri(shown),
+                outlined=data_uri(_outlined(shown, _resized(masks[i].astype(np.uint8), size) > 0)),
+                maps=tuple(data_uri(_resized(maps[i], size)) for maps in colours),
                 label=str(labels[i]),
                 prediction=str(predictions[i]),
             )
@@ -137,7 +138,7 @@ def _shrunk(mask: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
     return ~_grown(padded, steps)[steps:-steps, steps:-steps]
 
 
-def _coloured(site: str, variances: Floats) -> tuple[Scale, list[Pixels]]:
+def coloured(site: str, variances: Floats) -> tuple[Scale, list[Pixels]]:
     """Colour (k, h, w) variances on one scale; what is not finite becomes grey."""
     finite = variances[np.isfinite(variances)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
@@ -145,7 +146,7 @@ def _coloured(site: str, variances: Floats) -> tuple[Scale, list[Pixels]]:
     index = np.where(np.isfinite(place), np.clip(place, 0, 1) * 255, 0).astype(np.intp)
     rgb = _table()[index]  # (k, h, w, 3)
     rgb[~np.isfinite(variances)] = 128
-    bar = _uri(_resized(_table()[None], (12, 256)))
+    bar = data_uri(_resized(_table()[None], (12, 256)))
     scale = Scale(site, bar, plain(low), plain((low + high) / 2), plain(high))
     return scale, list(rgb)
 
@@ -160,7 +161,13 @@ def _table() -> Pixels:
     return np.stack(columns, axis=1).round().astype(np.uint8)
 
 
-def _uri(pixels: Pixels) -> str:
+def png(pixels: Pixels) -> bytes:
+    """Write pixels (h, w) or (h, w, 3) as a PNG file."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    return buffer.getvalue()
+
+
+def data_uri(pixels: Pixels) -> str:
+    """Return pixels as the address of an image that holds itself."""
+    return "data:image/png;base64," + base64.b64encode(png(pixels)).decode("ascii")

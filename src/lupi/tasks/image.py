@@ -31,8 +31,10 @@ class ImageNetworkSettings(Settings):
     """Convolutions in each block of small-vgg."""
     pool: int = Field(1, ge=1, le=64)
     """Height and width of the map that the fully connected layers of small-vgg see."""
+    n_fc: int = Field(2, ge=0, le=8)
+    """Fully connected layers of small-vgg before the last; with 0, dropout is before the last."""
     n_hidden: int = Field(128, ge=1)
-    """Units of the fully connected layers of small-vgg."""
+    """Units of those layers."""
     dropout: float = Field(0.2, ge=0, lt=1)
     """Bernoulli rate after the fully connected layers; before the only one of a ResNet."""
     fc_activation: Activation = "relu"
@@ -54,7 +56,7 @@ class ImageTask:
         n_classes: labels are below this.
         network: the student.
         cropping: stored pictures to those that the network sees; None: as they are stored.
-        ten_crops: test on ten crops of each picture, their class probabilities summed.
+        ten_crops: test on ten crops of each picture too, their class probabilities summed.
     """
 
     metric = Metric("accuracy")
@@ -101,19 +103,19 @@ class ImageTask:
         rows = nested_rows(train.y, size, seed)
         regions, has = train.regions(rows, control, seed)
         has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
+        ten_crops = (test.x, test.y, np.arange(len(test.y)), self._cropping)
         return Splits(
             PictureSplit(train.x, train.y[rows], rows, self._cropping, regions, has),
             self._held_out(val, control if reveal else None, seed),
-            self._held_out(test, control if reveal else None, seed, self._ten_crops),
+            self._held_out(test, control if reveal else None, seed),
+            {"test_ten_crops": PictureSplit(*ten_crops, ten_crops=True)} if self._ten_crops else {},
         )
 
-    def _held_out(
-        self, pictures: Pictures, control: Control | None, seed: int, ten_crops: bool = False
-    ) -> PictureSplit:
+    def _held_out(self, pictures: Pictures, control: Control | None, seed: int) -> PictureSplit:
         """Return validation or test rows, without x* unless a control for it is given."""
         rows = np.arange(len(pictures.y))
         if control is None:
-            return PictureSplit(pictures.x, pictures.y, rows, self._cropping, ten_crops=ten_crops)
+            return PictureSplit(pictures.x, pictures.y, rows, self._cropping)
         regions, has = pictures.regions(rows, control, seed)
         return PictureSplit(pictures.x, pictures.y, rows, self._cropping, regions, has)
 
@@ -137,6 +139,7 @@ class ImageTask:
             s.fc_activation,
             s.n_convs,
             s.pool,
+            s.n_fc,
         )
 
     def example(self) -> Inputs:

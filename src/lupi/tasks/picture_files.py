@@ -46,7 +46,8 @@ class PictureFilesSettings(Settings):
     augment: AugmentSettings = AugmentSettings()
     """`flip` and `pad`."""
     test_crops: Literal["centre", "ten"] = "centre"
-    """Test on the middle, or on corners and middle, each also mirrored, probabilities summed."""
+    """Test on the middle; `ten`: also on corners and middle, each mirrored too, probabilities
+    summed, as `test_ten_crops`."""
     on_bad: OnBad = "stop"
     """What to do about bad files and annotations: stop at the first, or skip and count."""
     other_modes: Literal["convert", "bad"] = "convert"

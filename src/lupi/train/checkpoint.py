@@ -8,6 +8,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from lupi.core import Method
 from lupi.errors import LupiError
 from lupi.records import write_whole
 
@@ -24,6 +25,12 @@ def load_weights(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except (OSError, SafetensorError) as error:
         raise LupiError(f"{path} can't be read as weights: {error}") from None
+
+
+def helper_weights(method: Method) -> dict[str, Tensor]:
+    """Return what a method has besides the student: never a part of the student's file."""
+    weights = method.state_dict()
+    return {key: value for key, value in weights.items() if not key.startswith("net.")}
 
 
 def save_state(path: Path, state: dict[str, Any]) -> None:

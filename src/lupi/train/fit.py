@@ -20,7 +20,13 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from lupi.core import Batch, Method, Split, Splits, Stage, Task, derive_seed
 from lupi.nn.batchnorm import reestimate
 from lupi.records import Metric, append_row, read_rows, rewrite_rows
-from lupi.train.checkpoint import load_state, load_weights, save_state, save_weights
+from lupi.train.checkpoint import (
+    helper_weights,
+    load_state,
+    load_weights,
+    save_state,
+    save_weights,
+)
 from lupi.train.evaluate import describe_noise, outputs
 from lupi.train.schedules import Schedule
 from lupi.train.settings import TrainSettings
@@ -105,6 +111,7 @@ def fit(
     """
     fabric = Fabric(accelerator="auto", devices=1, precision=settings.precision)
     last, best = folder / "checkpoint/last.safetensors", folder / "checkpoint/student.safetensors"
+    helpers = folder / "checkpoint/method.safetensors"
     saved = load_state(last) if last.exists() else None
     state = State(**saved["state"]) if saved else State()
     metrics = folder / "metrics.jsonl"
@@ -134,6 +141,8 @@ def fit(
                     row["seconds"] = round(time.perf_counter() - started, 4)
                     if state.take(row, task.metric.of_an_epoch):
                         save_weights(best, method.net.state_dict())
+                        if row["sites"]:  # noise that `lupi analyse` can look at
+                            save_weights(helpers, helper_weights(method))
                     append_row(metrics, row)
                     save_state(last, _checkpoint(state, method, optimizer))
                     on_epoch(row)
@@ -148,6 +157,7 @@ def fit(
             break
         state = State(attempt=state.attempt + 1)
         best.unlink(missing_ok=True)
+        helpers.unlink(missing_ok=True)
 
     if state.diverged and state.best_epoch:
         method.net.load_state_dict(load_weights(best))

@@ -92,7 +92,7 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     if fitted.best_epoch:
         metrics = {
             name: task.metrics(*outputs(fitted.method, split))
-            for name, split in (("val", splits.val), ("test", splits.test))
+            for name, split in {"val": splits.val, "test": splits.test, **splits.also}.items()
         }
     signatures: dict[str, str] = {}
     if isinstance(task, SequenceTask) and fitted.best_epoch:

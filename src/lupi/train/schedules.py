@@ -1,5 +1,6 @@
 """Learning rates as a function of the epoch and of the validation scores so far."""
 
+import math
 from dataclasses import dataclass, field
 
 from lupi.train.settings import TrainSettings
@@ -26,6 +27,8 @@ class Schedule:
             return s.lr * 0.1 ** ((epoch - 1) // s.step_epochs)
         if s.schedule == "halving":
             return s.lr * 0.5 ** max(0, epoch - 8)
+        if s.schedule == "one-cycle":
+            return s.lr * _one_cycle(epoch, s.epochs)
         return s.lr
 
     @property
@@ -44,3 +47,11 @@ class Schedule:
             if waited == self.settings.patience:
                 decays, waited = decays + 1, 0
         return decays
+
+
+def _one_cycle(epoch: int, n_epochs: int) -> float:
+    """Return a factor that rises linearly for a third of training, then falls as a cosine."""
+    n_rising = max(1, round(n_epochs / 3))
+    if epoch <= n_rising:
+        return epoch / n_rising
+    return (1 + math.cos(math.pi * (epoch - n_rising) / (n_epochs - n_rising + 1))) / 2

@@ -20,9 +20,10 @@ class TrainSettings(Settings):
     weight_decay: float = Field(1e-4, ge=0)
     momentum: float = Field(0.9, ge=0, lt=1)
     """Of sgd."""
-    schedule: Literal["adaptive", "fixed", "halving", "constant"] = "adaptive"
+    schedule: Literal["adaptive", "fixed", "halving", "one-cycle", "constant"] = "adaptive"
     """adaptive: lr / 10 after `patience` epochs without better validation; fixed: lr / 10 every
-    `step_epochs`; halving: lr / 2 each epoch after the 8th (translation); constant."""
+    `step_epochs`; halving: lr / 2 each epoch after the 8th (translation); one-cycle: up for a third
+    of the epochs, then down to nothing; constant."""
     patience: int = Field(5, ge=1)
     n_decays: int = Field(2, ge=0)
     """The adaptive schedule stops where it would decay once more than this."""

@@ -48,6 +48,14 @@ def test_arms_override_network_and_training() -> None:
     assert (het.train.lr, het.train.epochs) == (0.1, 2)
 
 
+def test_training_may_depend_on_the_size() -> None:
+    changed = raw(train_by_size={20: {"batch_size": 8, "lr": 0.2}})
+    plan = make_plan(ComparisonSettings.parse(changed, ""))
+    trained = {(planned.arm, planned.size): run.train for planned, run in plan.runs}
+    assert (trained["no-xstar", 20].batch_size, trained["no-xstar", 40].batch_size) == (8, 64)
+    assert (trained["no-xstar", 20].lr, trained["het", 20].lr) == (0.2, 0.1)  # the arm's own wins
+
+
 def arm(**changes: Any) -> dict[str, Any]:
     return {"arms": {"mine": {"method": "het-dropout", **changes}}}
 
@@ -55,6 +63,7 @@ def arm(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"train_by_size": {30: {}}}, "train_by_size: 30 is none of the sizes"),
         ({"sizes": []}, "sizes: got \\[\\]"),
         ({"sizes": [20, 20]}, "sizes: got .*each may stand there once"),
         ({"sizes": [998]}, "arm no-xstar: a training set of 998 rows was asked for; there are 997"),

@@ -89,3 +89,9 @@ def test_small_vgg_may_be_deeper_and_keep_places() -> None:
     convs = [layer for layer in net.modules() if isinstance(layer, nn.Conv2d)]
     assert [conv.out_channels for conv in convs] == [4, 4, 8, 8, 16, 16]
     assert net.trunk(torch.zeros(2, 1, 32, 32)).shape == (2, 16 * 2 * 2)
+
+
+def test_small_vgg_without_hidden_layers_drops_before_the_last() -> None:
+    net = small_vgg(n_outputs=10, image_size=32, width=4, n_fc=0, dropout=0.3)
+    assert [name for name, _ in net.head.named_children()] == ["drop1", "out"]
+    assert net(torch.rand(2, 1, 32, 32)).shape == (2, 10)

@@ -160,11 +160,19 @@ def test_ten_crops_sum_the_probabilities(mine: dict[str, Any]) -> None:
     task = build_task(ten, {})
     method = Fixed(nn.Linear(1, 1), task, None)
     splits = task.splits(4, seed=0)
-    summed, y = outputs(method, splits.test, batch_size=3)
+    views = splits.also["test_ten_crops"]
+    summed, y = outputs(method, views, batch_size=3)
     assert summed.shape == (4, 2)
-    crops = torch.cat([batch.x for batch in splits.test.batches(3)])  # (4, 10, C, H, W)
+    crops = torch.cat([batch.x for batch in views.batches(3)])  # (4, 10, C, H, W)
     by_hand = sum(method.predict(crops[:, v]).softmax(1) for v in range(10))
     assert isinstance(by_hand, Tensor)
     assert torch.allclose(summed.exp(), by_hand / 10, atol=1e-6)
-    assert next(iter(splits.val.batches(3))).x.dim() == 4  # of the test set only
+    assert next(iter(splits.test.batches(3))).x.dim() == 4  # the middle is scored as well
     assert task.metrics(summed, y)["loss"] > 0
+
+
+def test_a_run_scores_middle_and_ten_crops(mine: dict[str, Any], tmp_path: Path) -> None:
+    ten = run_settings({**mine, "stored_size": 24, "test_crops": "ten"})
+    metrics = run(ten, tmp_path / "run")["metrics"]
+    assert set(metrics) == {"val", "test", "test_ten_crops"}
+    assert metrics["test"]["loss"] != metrics["test_ten_crops"]["loss"]

@@ -41,3 +41,12 @@ def test_constant() -> None:
     assert (
         learning_rates(TrainSettings(lr=0.5, schedule="constant", epochs=3), [0.0] * 9) == [0.5] * 3
     )
+
+
+def test_one_cycle_rises_then_falls_to_nothing() -> None:
+    settings = TrainSettings(lr=2.0, schedule="one-cycle", epochs=9)
+    rates = learning_rates(settings, [0.0] * 20)
+    assert rates[:3] == pytest.approx([2 / 3, 4 / 3, 2])
+    assert rates[3:] == sorted(rates[3:], reverse=True)
+    assert len(rates) == 9
+    assert 0 < rates[-1] < 0.15

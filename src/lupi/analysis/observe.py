@@ -1,0 +1,145 @@
+"""Look at the noise of a finished run, on validation rows with their x*.
+
+Validation rows carry no x* in training and selection. Here, after both, it is revealed: the paper
+looks at its noise on validation data too, and training rows would show what was learned by heart.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from lupi.analysis.observed import Floats, Observed, SiteNoise, Unit
+from lupi.core import Batch, Split
+from lupi.errors import LupiError
+from lupi.train.evaluate import COLLAPSED_BELOW
+from lupi.train.finished import FinishedRun, read_finished
+
+BATCH = 256
+N_SAMPLES = 4
+"""Pictures kept of those answered right, and as many of those answered wrong."""
+
+Parts = dict[str, list[Tensor]]
+
+
+def observe(
+    folder: Path, n_rows: int, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> Observed:
+    """Pass up to `n_rows` validation rows, evenly spread, through a run's student and its h*.
+
+    `on_progress` is told how many rows of how many were passed by.
+    """
+    run = read_finished(folder)
+    run.load_helpers()
+    s = run.settings
+    split = run.task.splits(s.size, s.seed, s.control, s.xstar_frac, reveal=True).val
+    seen: Parts = {}
+    noise: Parts = {}
+    for n_batches, batch in enumerate(_every(split, -(-len(split) // n_rows)), start=1):
+        _look(run, batch, seen, noise)
+        on_progress(min(n_batches * BATCH, len(split)), len(split))
+    if not noise:
+        raise LupiError(f"{folder}: no validation row carries x*, so its noise can't be seen")
+    rows = {name: torch.cat(parts) for name, parts in seen.items()}
+    if len(rows["loss"]) < 2:
+        raise LupiError(
+            f"{folder}: one validation row carries x*; it takes two to see a difference"
+        )
+    return Observed(
+        method=s.method,
+        control=s.control,
+        n_held=len(split),
+        losses=_floats(rows["loss"]),
+        right=rows["right"].numpy() if "right" in rows else None,
+        region_frac=_floats(rows["mask"].flatten(1).mean(1)) if "mask" in rows else None,
+        sites=tuple(
+            _site(name, torch.cat(parts), rows.get("mask")) for name, parts in noise.items()
+        ),
+        samples=_samples(rows, {name: torch.cat(parts) for name, parts in noise.items()}),
+    )
+
+
+def _every(split: Split, step: int) -> Iterator[Batch]:
+    """Yield every `step`-th row, those without x* left out."""
+    first = 0
+    for batch in split.batches(BATCH):
+        kept = (torch.arange(len(batch.y)) + first) % step == 0
+        first += len(batch.y)
+        kept &= batch.privileged()[1]
+        yield Batch(_rows(batch.x, kept), *(part[kept] for part in batch[1:] if part is not None))
+
+
+def _rows(x: Any, kept: Tensor) -> Any:
+    """Return rows of x, which is a tensor or a named tuple of tensors."""
+    return x[kept] if isinstance(x, Tensor) else type(x)(*(part[kept] for part in x))
+
+
+@torch.no_grad()
+def _look(run: FinishedRun, batch: Batch, seen: Parts, noise: Parts) -> None:
+    if not len(batch.y):
+        return
+    assert batch.xstar is not None
+    output = run.method.predict(batch.x)
+    found = {"loss": run.task.example_loss(output, batch.y)}
+    if output.dim() == 2 and batch.y.dim() == 1 and not batch.y.is_floating_point():
+        found |= {
+            "right": output.argmax(1) == batch.y,
+            "label": batch.y,
+            "prediction": output.argmax(1),
+        }
+    if run.task.xstar_kind == "region":
+        found |= {"mask": batch.xstar[:, 0], "x": batch.x}  # (B, H, W), (B, C, H, W)
+    for name, value in found.items():
+        seen.setdefault(name, []).append(value.cpu())
+    for site, logvar in run.method.logvars(batch).items():
+        noise.setdefault(site, []).append(logvar.float().cpu())
+
+
+def _site(name: str, logvar: Tensor, mask: Tensor | None) -> SiteNoise:
+    """Describe log-variances (rows, units), or a map (rows, channels, h, w)."""
+    between = logvar.std(0, correction=0).mean().item()
+    variance = logvar.double().exp()
+    inside = outside = None
+    unit: Unit = "unit"
+    if logvar.dim() == 4:
+        if mask is not None:
+            inside, outside = _inside_outside(variance, mask)
+        unit = "channel" if logvar.shape[1] > 1 else "place"
+        variance = variance.mean((2, 3)) if unit == "channel" else variance
+    units = _floats(variance.flatten(1))
+    return SiteNoise(name, units, unit, between, between < COLLAPSED_BELOW, inside, outside)
+
+
+def _inside_outside(variance: Tensor, mask: Tensor) -> tuple[Floats, Floats]:
+    """Return the mean variance of each row in its region and around it; NaN where that is empty."""
+    share = F.interpolate(mask[:, None].double(), variance.shape[2:], mode="area")
+    mean = variance.mean(1, keepdim=True)  # (rows, 1, h, w)
+    means = [(mean * part).sum((1, 2, 3)) / part.sum((1, 2, 3)) for part in (share, 1 - share)]
+    return _floats(means[0]), _floats(means[1])
+
+
+def _samples(rows: dict[str, Tensor], noise: dict[str, Tensor]) -> dict[str, NDArray[Any]]:
+    """Keep the first pictures answered right and the first answered wrong, with their maps."""
+    maps = {site: logvar for site, logvar in noise.items() if logvar.dim() == 4}
+    if "right" not in rows or "x" not in rows or not maps:
+        return {}
+    right = rows["right"]
+    kept = torch.cat([right.nonzero()[:N_SAMPLES, 0], (~right).nonzero()[:N_SAMPLES, 0]])
+    pixels = (rows["x"][kept] * 255).round().byte().permute(0, 2, 3, 1)  # (k, H, W, C)
+    arrays = {
+        "x": pixels[..., 0] if pixels.shape[-1] == 1 else pixels,
+        "mask": rows["mask"][kept].round().byte(),
+        "label": rows["label"][kept],
+        "prediction": rows["prediction"][kept],
+        **{f"variance/{site}": logvar[kept].exp().mean(1) for site, logvar in maps.items()},
+    }
+    return {name: tensor.numpy() for name, tensor in arrays.items()}
+
+
+def _floats(values: Tensor) -> Floats:
+    return np.asarray(values.numpy(), dtype=np.float64)

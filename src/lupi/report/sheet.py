@@ -1,0 +1,50 @@
+"""A sheet: drawings, tables and words as one HTML file without a script, that opens offline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jinja2
+from markupsafe import Markup
+
+from lupi import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image as a data URI, with what to say beside it."""
+
+    uri: str
+    alt: str
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a sheet. What it does not have is left out."""
+
+    title: str
+    words: Sequence[str] = ()
+    drawing: str = ""
+    """An SVG."""
+    wide: Picture | None = None
+    """An image as wide as the page."""
+    strips: Sequence[Sequence[Picture]] = ()
+    """Rows of small images that belong together."""
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    """A table, under `head`."""
+
+
+def render_sheet(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
+    """Return a page: the lead in a box, then the sections."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("lupi.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["drawing"] = Markup
+    return environment.get_template("sheet.html.j2").render(
+        title=title, lead=lead, sections=sections, version=__version__
+    )
