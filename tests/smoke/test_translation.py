@@ -142,13 +142,16 @@ def test_folders_that_do_not_translate(folder: Path, tmp_path: Path) -> None:
     from lupi.errors import LupiError
     from lupi.train.translating import load_translator
 
-    with pytest.raises(LupiError, match="is not the folder of a run"):
+    with pytest.raises(LupiError, match="holds 5 runs; give one of them"):
         load_translator(folder / "runs/texts")
+    with pytest.raises(LupiError, match="holds no finished run"):
+        load_translator(tmp_path)
+    (tmp_path / "result.json").write_text("{}")
     settings = json.loads((run_of(folder, "no-xstar") / "settings.json").read_text())
     for changes, message in (
         ({"method": "oracle", "settings": {}}, "can't translate without x"),
         ({"task": {"name": "digits"}, "network": {}}, "a run of task digits, not of translation"),
-        ({}, "has no student yet"),
+        ({}, "left no student"),
     ):
         (tmp_path / "settings.json").write_text(json.dumps(settings | changes))
         with pytest.raises(LupiError, match=message):

@@ -13,7 +13,9 @@ from lupi.cli.output import say, stderr
 
 
 def translate(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, as `lupi train` names it.")],
+    run: Annotated[
+        Path, typer.Argument(help="Folder of a finished run, or one with nothing else in it.")
+    ],
     beam: Annotated[
         int | None, typer.Option(min=1, max=100, help="Hypotheses. By default the run's setting.")
     ] = None,

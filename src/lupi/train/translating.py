@@ -9,29 +9,25 @@ from lupi.records import read_json
 from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
 from lupi.tasks.translator import Translator, build_network, build_translator
 from lupi.train.checkpoint import load_weights
+from lupi.train.finished import STUDENT, find_run
 from lupi.train.run import RunSettings
 
 
 def load_translator(folder: Path, beam: int | None = None) -> Translator:
-    """Return the best student so far of a run, ready to translate.
+    """Return the student of a finished run, ready to translate.
 
     Args:
-        folder: of the run.
+        folder: of the run: see `find_run`.
         beam: hypotheses of each sentence; by default the run's setting.
     """
-    if not (folder / "settings.json").exists():
-        raise LupiError(
-            f"{folder} is not the folder of a run (no settings.json); give the one that "
-            "`lupi train` names, such as runs/multi30k-en-de/0a1b2c3d4e5f"
-        )
-    run = RunSettings.parse(read_json(folder / "settings.json"), "")
+    folder = find_run(folder)
+    run = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
     if run.task.get("name") != "translation":
         raise LupiError(f"{folder} is a run of task {run.task.get('name')}, not of translation")
     if find_method(run.method).sees_xstar_at_test:
         raise LupiError(f"{folder} is a run of {run.method}, which can't translate without x*")
-    weights = folder / "checkpoint/student.safetensors"
-    if not weights.exists():
-        raise LupiError(f"{folder} has no student yet; its first epoch is not over")
+    if not (folder / STUDENT).exists():
+        raise LupiError(f"{folder} left no student ({STUDENT}): it diverged before its first score")
     options = {key: value for key, value in run.task.items() if key != "name"}
     settings = TranslationSettings.parse(options, "task")
     if beam is not None:
@@ -39,5 +35,5 @@ def load_translator(folder: Path, beam: int | None = None) -> Translator:
     source, target = load_vocabulary(folder, "source"), load_vocabulary(folder, "target")
     network = TranslationNetworkSettings.parse(run.network, "network")
     net = build_network(network, len(source), len(target))
-    net.load_state_dict(load_weights(weights))
+    net.load_state_dict(load_weights(folder / STUDENT))
     return build_translator(net, source, target, settings)
