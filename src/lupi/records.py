@@ -16,11 +16,12 @@ Anything may be killed at any moment: a file is either whole or absent, except t
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lupi.errors import LupiError
+from lupi.settings import fingerprint
 
 FORMAT = 1
 
@@ -123,6 +124,10 @@ class Arm:
     uses_xstar: bool = False
     sees_xstar_at_test: bool = False
     """True for an oracle only: never a fair competitor."""
+    xstar_frac: float = 1.0
+    """The fraction of training rows that carry x*."""
+    family: str = ""
+    """What arms have in common that differ in `xstar_frac` alone; empty for an arm of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,8 @@ class ComparisonRecord:
     metric: Metric
     runs: list[RunRecord]
     warnings: list[str] = field(default_factory=list)
+    task: dict[str, Any] = field(default_factory=dict)
+    """The resolved data settings that all finished runs share; empty where none says."""
 
     @property
     def finished(self) -> list[RunRecord]:
@@ -208,7 +215,15 @@ def read_comparison(folder: Path) -> ComparisonRecord:
     except (KeyError, TypeError) as error:
         raise LupiError(f"{path} is not a comparison record: {error!r}") from None
     runs = [_read_run(folder / run.run_id, run, warnings) for run in plan]
-    return ComparisonRecord(folder, settings, arms, metric, runs, warnings)
+    task = _check_belonging(runs, {arm.name: arm for arm in arms}, warnings)
+    return ComparisonRecord(folder, settings, arms, metric, runs, warnings, task)
+
+
+def run_identity(settings: Mapping[str, Any]) -> str:
+    """Return the identity of a run's resolved settings: the name of its folder."""
+    # Where decoded pictures lie decides no number.
+    task = {key: value for key, value in settings["task"].items() if key != "cache"}
+    return fingerprint({**settings, "task": task})
 
 
 def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
@@ -217,13 +232,76 @@ def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
         try:
             result = read_json(folder / "result.json")
         except LupiError as error:
-            warnings.append(f"{error}; the run counts as unfinished")
+            warnings.append(f"{error}; the run counts as unfinished: {_AGAIN}")
         if result is not None and result.get("format") != FORMAT:
             warnings.append(
                 f"{folder / 'result.json'} has record format {result.get('format')!r}, "
-                f"this lupi reads {FORMAT}; the run counts as unfinished"
+                f"this lupi reads {FORMAT}; the run counts as unfinished: {_AGAIN}"
             )
             result = None
     failure = folder / "failure.txt"
     text = failure.read_text(encoding="utf-8") if failure.exists() and result is None else None
     return RunRecord(plan, folder, result, text)
+
+
+_AGAIN = "delete its folder and run the comparison again"
+
+
+def _check_belonging(
+    runs: list[RunRecord], arms: Mapping[str, Arm], warnings: list[str]
+) -> dict[str, Any]:
+    """Take out, in place, results of other settings than planned; return the data of the others.
+
+    Two data sets in one comparison are refused.
+    """
+    unknown: list[RunRecord] = []
+    first: tuple[RunRecord, dict[str, Any]] | None = None
+    for i, run in enumerate(runs):
+        if run.result is None:
+            continue
+        path = run.folder / "settings.json"
+        try:
+            settings = read_json(path)
+            reason = _foreign(settings, run.plan, arms.get(run.plan.arm))
+        except LupiError as error:
+            if not path.exists():
+                unknown.append(run)
+                continue
+            reason = f"can't be read ({error})"
+        if reason:
+            warnings.append(f"{path} {reason}; the run counts as unfinished: {_AGAIN}")
+            runs[i] = replace(run, result=None)
+            continue
+        task = {key: value for key, value in settings["task"].items() if key != "cache"}
+        if first is None:
+            first = run, task
+        elif task != first[1]:
+            raise LupiError(
+                f"{run.folder.parent} holds runs on two data sets: {_shown(first[1], task)} in "
+                f"{first[0].plan.run_id} and {_shown(task, first[1])} in {run.plan.run_id}; "
+                "keep them in comparisons of their own"
+            )
+    if unknown:
+        warnings.append(
+            f"{len(unknown)} results count, but nothing says that they belong here, as their "
+            f"settings.json is missing; the first is {unknown[0].folder}"
+        )
+    return first[1] if first else {}
+
+
+def _foreign(settings: Mapping[str, Any], plan: PlannedRun, arm: Arm | None) -> str:
+    """Say in what a run is other than planned; nothing if it is as planned."""
+    planned: dict[str, Any] = {"size": plan.size, "seed": plan.seed}
+    if arm is not None:
+        planned |= {"method": arm.method, "control": arm.control}
+    for key, value in planned.items():
+        if settings.get(key) != value:
+            return f"is of another run: its {key} is {settings.get(key)!r}, planned was {value!r}"
+    if not isinstance(settings.get("task"), dict) or run_identity(settings) != plan.run_id:
+        return "was changed or is of another run: its folder has another name than its settings"
+    return ""
+
+
+def _shown(task: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Write what of a task's settings is not the same in another."""
+    return ", ".join(f"{key} {task[key]!r}" for key in task if task[key] != other.get(key))

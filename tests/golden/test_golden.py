@@ -3,17 +3,19 @@
 import io
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_records import drop_results, make_records
 from rich.console import Console
 
 from lupi.evidence.summary import Summary, summarise, to_json
-from lupi.records import read_comparison
+from lupi.records import Arm, read_comparison
+from lupi.report.tables import FORMATS
 from lupi.report.terminal import summary_table
+from made_records import ARMS, drop_results, make_records
 
 HERE = Path(__file__).parent
 
@@ -32,10 +34,26 @@ def many_sizes(folder: Path) -> Path:
     return make_records(folder, sizes=(20, 40, 80, 160, 320, 640), n_seeds=4)
 
 
+def partial_xstar(folder: Path) -> Path:
+    fractions = (0, 0.01, 0.04, 0.25, 1)
+    family = tuple(
+        Arm(
+            f"het-dropout@{100 * frac:g}%",
+            "het-dropout",
+            uses_xstar=frac > 0,
+            xstar_frac=frac,
+            family="het-dropout",
+        )
+        for frac in fractions
+    )
+    return make_records(folder, arms=(*ARMS[:2], *family), sizes=(150, 300), pictures=False)
+
+
 CASES: dict[str, Callable[[Path], Path]] = {
     "finished": finished,
     "unfinished": unfinished,
     "many-sizes": many_sizes,
+    "partial-xstar": partial_xstar,
 }
 
 
@@ -57,6 +75,13 @@ def test_summary_json(case: tuple[str, Summary]) -> None:
     name, summary = case
     text = json.dumps(rounded(to_json(summary)), indent=1, sort_keys=True) + "\n"
     check(HERE / f"{name}.json", text)
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("markdown", "md"), ("latex", "tex"), ("csv", "csv")])
+def test_tables(tmp_path: Path, kind: str, suffix: str) -> None:
+    text = FORMATS[kind](summarise(read_comparison(finished(tmp_path / "demo"))))
+    digits = re.sub(r"\d+\.\d{9,}", lambda found: f"{float(found[0]):.9g}", text)
+    check(HERE / f"finished.{suffix}", digits)
 
 
 def rounded(value: Any) -> Any:

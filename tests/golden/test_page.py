@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from made_records import ARMS, drop_results, make_records
 
 from lupi.errors import LupiError
 from lupi.evidence.summary import summarise
 from lupi.records import Arm, read_comparison
-from lupi.report.page import write_report
+from lupi.report.page import write_report as write_page
+from made_records import ARMS, drop_results, make_records, run_folder
 
 VOID = {"meta", "link", "img", "br", "line", "hr", "input"}
 
@@ -49,6 +49,11 @@ class Page(HTMLParser):
             self.scripts[-1] += data
         elif not self.open or self.open[-1] != "style":
             self.text += data
+
+
+def write_report(folder: Path, command: str | None = None) -> Path:
+    record = read_comparison(folder)
+    return write_page(record, summarise(record), command=command)
 
 
 def read(path: Path) -> Page:
@@ -94,6 +99,28 @@ def test_page_shows_pictures_variance_and_validation(demo: Path) -> None:
     drawn = [value for _, key, value in page.attributes if key == "data-for"]
     assert drawn == ["learning", "variance-1", "validation-1", "validation-2", "validation-3"]
     assert "trunk.site2, n = 300" in page.text
+
+
+def test_published_scores_stand_beside_ours_as_quoted(demo: Path) -> None:
+    assert "quoted" not in read(write_report(demo)).text
+    document = json.loads((demo / "comparison.json").read_text())
+    scores = {"no-xstar": {"75": 0.3785}, "het-dropout": {"300": 0.423}}
+    document["settings"]["paper"] = {"source": "A table, one crop", "scores": scores}
+    (demo / "comparison.json").write_text(json.dumps(document))
+    page = read(write_report(demo))
+    assert "A table, one crop. Not measured here and not judged." in page.text
+    assert re.findall(r'"quoted">([\d.]+)<', (demo / "report.html").read_text()) == ["37.9", "42.3"]
+    document["settings"]["paper"] = {"scores": "torn"}
+    (demo / "comparison.json").write_text(json.dumps(document))
+    assert "not judged" not in read(write_report(demo)).text
+
+
+def test_every_run_can_be_looked_at(demo: Path) -> None:
+    page = read(write_report(demo))
+    runs = next(json.loads(script) for script in page.scripts if '"runs":' in script[:20_000])
+    assert len(runs["runs"]) == 144
+    assert runs["first"] == "het-dropout"
+    assert set(runs["runs"][0]["loss"]) == {"loss", "task"}
 
 
 def test_variance_that_never_moves_is_not_called_learned(demo: Path) -> None:
@@ -157,9 +184,9 @@ def test_names_cannot_break_out(tmp_path: Path) -> None:
 
 
 def test_broken_files_become_warnings(demo: Path) -> None:
-    (demo / "02-300-0" / "samples.npz").write_bytes(b"not a zip")
-    (demo / "02-300-1" / "environment.json").write_text("{")
-    with (demo / "00-75-0" / "metrics.jsonl").open("a") as file:
+    (run_folder(demo, "het-dropout", 300, 0) / "samples.npz").write_bytes(b"not a zip")
+    (run_folder(demo, "het-dropout", 300, 1) / "environment.json").write_text("{")
+    with (run_folder(demo, "no-xstar", 75, 0) / "metrics.jsonl").open("a") as file:
         file.write('{"epoch": 7, "va')
     page = read(write_report(demo))
     before = page.text[: page.text.index("Learning curves")]

@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 import yaml
 
 from lupi.cli import main
+from made_records import ARMS, make_records
 
 LUPI = [sys.executable, "-m", "lupi"]
 SMALL = {
@@ -169,13 +172,17 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, settings: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compare", "none.yaml"], "none.yaml does not exist"),
+        (["compare", "none.yaml"], "none.yaml: no such file, and no settings file is called"),
         (["compare", "small.yaml", "--set", "train.epochs=0"], "train.epochs: got 0"),
         (["compare", "small.yaml", "--set", "train"], "--set takes key.path=value"),
         (["compare", "small.yaml", "--set", "train.epoks=3"], "did you mean `epochs`"),
         (["train", "small.yaml", "--arm", "het"], "did you mean `het-dropout`"),
         (["train", "small.yaml", "--size", "0"], "size: got 0"),
         (["report", "."], "holds no comparison"),
+        (["report", "a", "b", "c"], "takes one comparison or two, got 3"),
+        (["report", "a", "b", "--watch"], "are for one comparison, got two"),
+        (["report", ".", "--watch", "--json"], "--watch serves the page alone"),
+        (["report", ".", "--watch"], "holds no comparison"),
         (["methods", "hetdropout"], "did you mean `het-dropout`"),
     ],
 )
@@ -191,7 +198,8 @@ def test_mistakes_end_in_a_message(
 def test_a_mistake_shows_no_traceback(tmp_path: Path) -> None:
     done = lupi("compare", "none.yaml", cwd=tmp_path, ok=False)
     assert done.returncode == 2
-    assert done.stderr == "error: settings file none.yaml does not exist\n"
+    assert done.stderr.startswith("error: none.yaml: no such file, and no settings file is called")
+    assert "Traceback" not in done.stderr
 
 
 def test_methods(here: Here) -> None:
@@ -205,3 +213,34 @@ def test_demo_prints_its_settings(tmp_path: Path) -> None:
     settings = yaml.safe_load(lupi("demo", "--settings", cwd=tmp_path).stdout)
     assert settings["name"] == "demo"
     assert len(settings["sizes"]) >= 3
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> str:
+    make_records(tmp_path / "made", arms=ARMS[:3], sizes=(20, 40), n_seeds=2, pictures=False)
+    return "made"
+
+
+def test_report_in_other_forms(made: str, here: Here, tmp_path: Path) -> None:
+    assert here("report", made, "--format", "latex")[1].count(r"\\") == 1 + 3
+    assert here("report", made, "--format", "csv")[1].count("\n") == 1 + 3 * 2
+    code, _, stderr = here("report", made, "--figures", "paper")
+    assert code == 0
+    assert "figure: paper/learning-curves.pdf" in stderr
+    assert (tmp_path / "paper/learning-curves.svg").exists()
+    both = json.loads(here("report", made, made, "--json")[1])
+    assert [pair["difference"]["mean"] for pair in both["pairs"]] == [0.0] * 6
+    assert "no-xstar" in here("report", made, made)[1]
+
+
+def test_watch_serves_until_interrupted(made: str, tmp_path: Path) -> None:
+    command = [*LUPI, "report", made, "--watch"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        assert found, line
+        with urllib.request.urlopen(found[0], timeout=60) as answer:
+            assert b"did privileged information" in answer.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0

@@ -75,6 +75,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_setting_is_documented() -> None:
+    from lupi.compare.settings import ArmSettings, ComparisonSettings, PaperSettings
     from lupi.methods.registry import methods
     from lupi.tasks.image import ImageNetworkSettings
     from lupi.tasks.picture_files import AugmentSettings
@@ -89,6 +90,9 @@ def test_every_setting_is_documented() -> None:
     for model in (*tasks, AugmentSettings, *networks, TrainSettings):
         for key in model.model_fields:
             assert f"`{key}`" in page, key
+    for part in (ComparisonSettings, ArmSettings, PaperSettings):
+        for key in part.model_fields:
+            assert re.search(rf"`{key}`|^ *{key}:", page, flags=re.MULTILINE), key
     page = (ROOT / "docs/theory.md").read_text()
     for key in BoundSettings.model_fields:
         assert f"`{key}`" in page, key

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,22 +13,32 @@ from lupi.records import (
     read_comparison,
     read_rows,
     rewrite_rows,
+    run_identity,
     write_comparison,
     write_json,
     write_whole,
 )
 
 
+def settings(seed: int, **task: Any) -> dict[str, Any]:
+    task = {"name": "digits", **task}
+    return {"task": task, "method": "no-xstar", "control": "real", "size": 10, "seed": seed}
+
+
+AAA, BBB = run_identity(settings(0)), run_identity(settings(1))
+
+
 def make(folder: Path) -> None:
-    plan = [PlannedRun("aaa", "no-xstar", 10, 0), PlannedRun("bbb", "no-xstar", 10, 1)]
+    plan = [PlannedRun(AAA, "no-xstar", 10, 0), PlannedRun(BBB, "no-xstar", 10, 1)]
     write_comparison(folder, {"name": "x"}, [Arm("no-xstar", "no-xstar")], Metric("accuracy"), plan)
-    write_json(folder / "aaa/result.json", {"format": 1, "metrics": {}})
+    write_json(folder / AAA / "settings.json", settings(0))
+    write_json(folder / AAA / "result.json", {"format": 1, "metrics": {}})
 
 
 def test_a_comparison_comes_back(tmp_path: Path) -> None:
     make(tmp_path)
     record = read_comparison(tmp_path)
-    assert [run.plan.run_id for run in record.finished] == ["aaa"]
+    assert [run.plan.run_id for run in record.finished] == [AAA]
     assert record.arms == [Arm("no-xstar", "no-xstar")]
     assert record.warnings == []
 
@@ -63,11 +74,11 @@ def test_an_unreadable_result_counts_as_unfinished_and_is_named(
     tmp_path: Path, content: str
 ) -> None:
     make(tmp_path)
-    (tmp_path / "aaa/result.json").write_text(content)
+    (tmp_path / AAA / "result.json").write_text(content)
     record = read_comparison(tmp_path)
     assert record.finished == []
     assert len(record.warnings) == 1
-    assert "aaa/result.json" in record.warnings[0]
+    assert f"{AAA}/result.json" in record.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -87,3 +98,8 @@ def test_foreign_comparisons_are_refused(tmp_path: Path, content: str, message: 
 def test_a_folder_without_comparison_says_what_to_give(tmp_path: Path) -> None:
     with pytest.raises(LupiError, match="such as runs/demo"):
         read_comparison(tmp_path)
+
+
+def test_where_pictures_are_cached_is_no_part_of_a_runs_identity() -> None:
+    assert run_identity(settings(0, cache="here")) == run_identity(settings(0, cache="there"))
+    assert run_identity(settings(0, n_fragments=3)) != AAA

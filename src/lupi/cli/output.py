@@ -70,17 +70,23 @@ def print_json(document: Mapping[str, Any]) -> None:
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
-def print_summary(folder: Path, as_json: bool, command: str | None) -> None:
-    """Write the page of a comparison, and print its verdict."""
+def print_summary(
+    folder: Path, as_json: bool, command: str | None, table: str | None = None
+) -> None:
+    """Write the page of a comparison, and print its verdict: as text, as JSON or as a table."""
     from lupi.evidence.summary import summarise, to_json
     from lupi.records import read_comparison
     from lupi.report.page import write_report
+    from lupi.report.tables import FORMATS
     from lupi.report.terminal import summary_table
 
-    summary = summarise(read_comparison(folder))
-    page = write_report(folder, command=command)
+    record = read_comparison(folder)
+    summary = summarise(record)
+    page = write_report(record, summary, command=command)
     if as_json:
         print_json(to_json(summary))
+    elif table:
+        print(FORMATS[table](summary), end="")
     else:
         Console().print(summary_table(summary))
     say(f"report: {page}")

@@ -1,7 +1,8 @@
 """A comparison's settings, and the runs they stand for."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -9,7 +10,7 @@ from lupi.core import Control
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, find_method
 from lupi.records import Arm, Metric, PlannedRun
-from lupi.settings import Settings, merge
+from lupi.settings import Settings, merge, unknown_name
 from lupi.tasks.registry import build_task
 from lupi.train.run import RunSettings
 
@@ -24,10 +25,30 @@ class ArmSettings(Settings):
     """The same arm again, with x* that tells nothing of its row."""
     xstar_frac: float = Field(1.0, ge=0, le=1)
     """The fraction of training rows that carry x*."""
+    xstar_fracs: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
+    """Several fractions, instead of one: each becomes an arm of its own, named `arm@4%`."""
     network: dict[str, Any] = Field(default_factory=dict)
     """What this arm has other than the comparison's network, such as its own tuned dropout."""
     train: dict[str, Any] = Field(default_factory=dict)
     """What this arm has other than the comparison's training."""
+
+    def fractions(self, name: str) -> list[tuple[str, "ArmSettings"]]:
+        """Return the arms this one stands for, with their names: itself, or one per fraction."""
+        if not self.xstar_fracs:
+            return [(name, self)]
+        return [
+            (f"{name}@{100 * frac:g}%", self.model_copy(update={"xstar_frac": frac}))
+            for frac in sorted(set(self.xstar_fracs))
+        ]
+
+
+class PaperSettings(Settings):
+    """Published scores, to be shown beside ours: quoted, never judged."""
+
+    source: str
+    """Where they stand and under which conditions they were got; shown with them."""
+    scores: dict[str, dict[int, float]]
+    """Arm, size, score as the metric counts it: an accuracy of 42.3 % is 0.423."""
 
 
 class ComparisonSettings(Settings):
@@ -44,6 +65,8 @@ class ComparisonSettings(Settings):
     """Numbers of training rows; the small sets are parts of the large ones."""
     seeds: tuple[int, ...] = Field(min_length=1)
     """A list, or how many: 8 stands for 0 to 7."""
+    paper: PaperSettings | None = None
+    """Scores of a publication whose settings this comparison has."""
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -80,17 +103,26 @@ def make_plan(settings: ComparisonSettings) -> Plan:
     metric = None
     arms: list[Arm] = []
     runs: list[tuple[PlannedRun, RunSettings]] = []
-    for name, arm in settings.arms.items():
+    for family, name, arm in _arms(settings):
         method = find_method(arm.method)
-        if arm.controls and not method.uses_xstar:
-            raise LupiError(f"arms.{name}.controls: {arm.method} does not use x*: drop `controls`")
-        controls: tuple[Control, ...] = ("real", *arm.controls)
+        uses_xstar = method.uses_xstar and arm.xstar_frac > 0
+        # Without x* there is nothing to replace: the arm is a control itself.
+        controls: tuple[Control, ...] = ("real", *arm.controls) if uses_xstar else ("real",)
         first = _run_settings(settings, name, arm, "real", settings.sizes[0], settings.seeds[0])
         metric = _try_out(first, max(settings.sizes), name)
         for control in controls:
-            full_name = name if control == "real" else f"{name}/{control}"
+            suffix = "" if control == "real" else f"/{control}"
+            full_name = name + suffix
             arms.append(
-                Arm(full_name, arm.method, control, method.uses_xstar, method.sees_xstar_at_test)
+                Arm(
+                    name=full_name,
+                    method=arm.method,
+                    control=control,
+                    uses_xstar=uses_xstar,
+                    sees_xstar_at_test=method.sees_xstar_at_test,
+                    xstar_frac=arm.xstar_frac,
+                    family=family + suffix if arm.xstar_fracs else "",
+                )
             )
             for size in settings.sizes:
                 sized = _run_settings(settings, name, arm, control, size, settings.seeds[0])
@@ -98,8 +130,31 @@ def make_plan(settings: ComparisonSettings) -> Plan:
                     run = sized.model_copy(update={"seed": seed})
                     runs.append((PlannedRun(run.run_id, full_name, size, seed), run))
     assert metric is not None
+    _check_paper(settings, [arm.name for arm in arms])
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
     return Plan(settings, arms, metric, runs)
+
+
+def _arms(settings: ComparisonSettings) -> Iterator[tuple[str, str, ArmSettings]]:
+    """Yield each arm with the key it stands under and its name, which fractions tell apart."""
+    for key, arm in settings.arms.items():
+        for setting in ("controls", "xstar_fracs"):
+            if getattr(arm, setting) and not find_method(arm.method).uses_xstar:
+                raise LupiError(
+                    f"arms.{key}.{setting}: {arm.method} does not use x*: drop `{setting}`"
+                )
+        if arm.xstar_fracs and arm.xstar_frac != 1:
+            raise LupiError(f"arms.{key}: give either `xstar_frac` or `xstar_fracs`, not both")
+        for name, one in arm.fractions(key):
+            yield key, name, one
+
+
+def _check_paper(settings: ComparisonSettings, arms: list[str]) -> None:
+    for arm, scores in settings.paper.scores.items() if settings.paper else ():
+        if arm not in arms:
+            raise LupiError(f"paper.scores: {unknown_name('arm', arm, arms)}")
+        for size in scores.keys() - settings.sizes:
+            raise LupiError(f"paper.scores.{arm}: {size} is none of `sizes`, {settings.sizes}")
 
 
 def _run_settings(

@@ -65,6 +65,10 @@ class ArmSummary:
     control: str
     uses_xstar: bool
     sees_xstar_at_test: bool
+    xstar_frac: float
+    """The fraction of training rows that carry x*."""
+    family: str
+    """What arms have in common that differ in `xstar_frac` alone; empty for an arm of its own."""
     cells: tuple[Cell, ...]
 
 

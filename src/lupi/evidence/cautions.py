@@ -36,9 +36,10 @@ def cautions(
         yield (
             f"no better than a predictor that ignores x (score {scores.trivial:.3g}): {unlearned}"
         )
-    for arm in record.arms:
-        if is_candidate(arm) and not own_controls(arm, record.arms):
-            yield _without_control(arm)
+    if bare := [
+        arm for arm in record.arms if is_candidate(arm) and not own_controls(arm, record.arms)
+    ]:
+        yield _without_control(bare)
 
 
 def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:
@@ -47,10 +48,12 @@ def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:
     return scores.sign * cell.mean <= scores.sign * scores.trivial
 
 
-def _without_control(arm: Arm) -> str:
+def _without_control(arms: Sequence[Arm]) -> str:
+    names = ", ".join(arm.name for arm in arms)
+    has, its = ("has", "its") if len(arms) == 1 else ("have", "their")
     return (
-        f"{arm.name} has no control with its x* replaced: a gain may come from the capacity "
-        f"around x*; add {arm.name}/shuffled"
+        f"{names} {has} no control with {its} x* replaced: a gain may come from the capacity "
+        f"around x*; add {arms[0].name}/shuffled" + (" and so on" if len(arms) > 1 else "")
     )
 
 

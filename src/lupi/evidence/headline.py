@@ -31,11 +31,11 @@ def headline(arms: Sequence[ArmSummary], metric: Metric, reference: str, n_plann
     if not any(cell.n_seeds for arm in arms for cell in arm.cells):
         return f"Nothing to say about x* yet: none of the {n_planned} planned runs has a score."
     word = next(w for w in MOST_TELLING_FIRST if any(_with(w, arm) for arm in candidates))
-    arm = max(candidates, key=lambda candidate: len(_with(word, candidate)))
+    arm = max(candidates, key=lambda arm: (len(_with(word, arm)), arm.xstar_frac))
     n_same = sum(1 for candidate in candidates if _with(word, candidate))
     name = arm.name
     if len(candidates) > 1:
-        name += f" ({n_same} of {len(candidates)} methods with x* got this verdict)"
+        name += f" ({n_same} of {len(candidates)} arms with x* got this verdict)"
     cells = _with(word, arm)
     where = f" at {len(cells)} of {len(arm.cells)} sizes" if len(arm.cells) > 1 else ""
     sentence = {

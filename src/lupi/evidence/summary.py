@@ -99,6 +99,8 @@ def _judged(arm: Arm, arms: Sequence[Arm], reference: Arm, scores: Scores) -> Ar
         control=arm.control,
         uses_xstar=arm.uses_xstar,
         sees_xstar_at_test=arm.sees_xstar_at_test,
+        xstar_frac=arm.xstar_frac,
+        family=arm.family,
         cells=tuple(cells),
     )
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from lupi.nn.seq2seq import Decoder, Memory
 
 
-class Translator(Protocol):
+class EncoderDecoder(Protocol):
     """A network that reads sentences and has a decoder."""
 
     @property
@@ -56,7 +56,7 @@ class _Beam:
 
 @torch.no_grad()
 def beam_search(
-    net: Translator,
+    net: EncoderDecoder,
     x: tuple[Tensor, ...],
     *,
     start: int,

@@ -6,14 +6,17 @@ grey, so a figure can stand on a light and on a dark page.
 """
 
 import html
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import plotly.graph_objects as go
 
 from lupi.evidence.summary import ArmSummary, Summary
 from lupi.evidence.verdict import is_candidate
+from lupi.report.fractions import cell_at, families, percent
 from lupi.report.numbers import is_share, score, unit
 from lupi.report.training import Curve
 
@@ -50,8 +53,7 @@ def learning_curves(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
     figure = _empty(unit(summary.metric), "labelled training examples")
     scale = 100 if is_share(summary.metric) else 1
     ends: list[float] = []
-    dodges = _dodges(len(summary.arms), summary.sizes)
-    for arm, dodge in zip(summary.arms, dodges, strict=True):
+    for arm, dodge in zip(summary.arms, dodges(len(summary.arms), summary.sizes), strict=True):
         measured = [(cell, cell.mean) for cell in arm.cells if cell.mean is not None]
         if not measured:
             continue
@@ -89,6 +91,61 @@ def learning_curves(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
     sizes = list(summary.sizes)
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
     return figure
+
+
+def fraction_curves(summary: Summary, size: int) -> go.Figure:
+    """Draw the mean score against the fraction of rows with x*, one line per family.
+
+    The axis is logarithmic, with 0 one step to the left of the smallest other fraction.
+    """
+    figure = _empty(unit(summary.metric), "training rows with x*")
+    scale = 100 if is_share(summary.metric) else 1
+    by_family = families(summary)
+    place = fraction_places(arm.xstar_frac for arms in by_family.values() for arm in arms)
+    for i, (family, arms) in enumerate(by_family.items()):
+        measured = [(arm, c, c.mean) for arm in arms if (c := cell_at(arm, size)).mean is not None]
+        ends = [c.interval or (mean, mean) for _, c, mean in measured]
+        dash = "solid" if arms[-1].control == "real" else "dash"
+        figure.add_scatter(
+            x=[place[arm.xstar_frac] for arm, _, _ in measured],
+            y=[scale * mean for _, _, mean in measured],
+            error_y={
+                "array": [scale * (e[1] - m) for e, (_, _, m) in zip(ends, measured, strict=True)],
+                "arrayminus": [
+                    scale * (m - e[0]) for e, (_, _, m) in zip(ends, measured, strict=True)
+                ],
+                "thickness": 1.5,
+                "width": 3,
+            },
+            mode="lines+markers",
+            line={"color": PALETTE[i % len(PALETTE)], "dash": dash, "width": 2},
+            marker={"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8},
+            customdata=[
+                f"{percent(arm.xstar_frac)}: {score(mean, summary.metric)}, {cell.verdict}"
+                for arm, cell, mean in measured
+            ],
+            hovertemplate="%{customdata}",
+            **_named(family),
+        )
+    reference = next(arm for arm in summary.arms if arm.name == summary.reference)
+    plain = cell_at(reference, size).mean
+    if plain is not None:
+        figure.add_hline(
+            y=scale * plain,
+            line={"dash": "dot", "color": NEUTRAL, "width": 1.5},
+            annotation={"text": html.escape(summary.reference), "yanchor": "bottom"},
+        )
+    ticks = {"tickvals": list(place.values()), "ticktext": [percent(frac) for frac in place]}
+    figure.update_xaxes(range=[min(place.values()) - 0.15, max(place.values()) + 0.15], **ticks)
+    return figure
+
+
+def fraction_places(fractions: Iterable[float]) -> dict[float, float]:
+    """Return where fractions stand on a logarithmic axis that has a place for 0."""
+    ordered = sorted(set(fractions))
+    smallest = next((frac for frac in ordered if frac > 0), 1.0)
+    zero = math.log10(smallest) - 0.4
+    return {frac: math.log10(frac) if frac > 0 else zero for frac in ordered}
 
 
 def epoch_curves(
@@ -134,6 +191,26 @@ def variance_curves(
     return figure
 
 
+def run_figures() -> dict[str, Any]:
+    """Return empty figures for the curves of one run, and the looks of their lines."""
+    figures = {
+        "loss": _empty("training loss", "epoch"),
+        "lr": _empty("learning rate", "epoch"),
+        "variance": _empty("noise variance", "epoch"),
+    }
+    figures["lr"].update_yaxes(type="log", exponentformat="power")
+    figures["variance"].update_yaxes(rangemode="tozero")
+    for figure in figures.values():
+        figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.3})
+    dashes = ("solid", "dash", "dot", "dashdot")
+    looks = [
+        {"color": colour, "dash": dashes[i % len(dashes)], "width": 2}
+        for i, colour in enumerate(PALETTE)
+    ]
+    layouts = {name: figure.to_plotly_json()["layout"] for name, figure in figures.items()}
+    return {"layouts": layouts, "lines": looks}
+
+
 def _named(arm: str, suffix: str = "") -> dict[str, str]:
     # Plotly reads tags in names; `legendgroup` is never drawn and keeps the name as it is.
     name = html.escape(arm)
@@ -144,7 +221,7 @@ def _mode(curve: Curve) -> str:
     return "lines" if len(curve.epochs) > 1 else "markers"
 
 
-def _dodges(n_arms: int, sizes: Sequence[int]) -> list[float]:
+def dodges(n_arms: int, sizes: Sequence[int]) -> list[float]:
     """Return a factor per arm that moves its points sideways a little, so that bars stay apart."""
     gaps = [b / a for a, b in pairwise(sizes)]
     spread = min(gaps, default=2.0) ** 0.12

@@ -1,26 +1,36 @@
 """One HTML file that answers "did x* help?": opens offline, asks the network for nothing."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
-import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from lupi import __version__
 from lupi.errors import LupiError
-from lupi.evidence.summary import Summary, summarise
+from lupi.evidence.summary import Summary
 from lupi.evidence.verdict import is_candidate
-from lupi.records import ComparisonRecord, RunRecord, read_comparison, write_whole
-from lupi.report.figures import Style, arm_styles, epoch_curves, learning_curves, variance_curves
+from lupi.records import ComparisonRecord, RunRecord, write_text
+from lupi.report.drawings import (
+    draw_fractions,
+    draw_learning,
+    draw_validation,
+    draw_variance,
+    script_json,
+)
+from lupi.report.figures import arm_styles, run_figures
+from lupi.report.fractions import partial_sentences
+from lupi.report.more_labels import more_labels
 from lupi.report.numbers import is_share, unit
 from lupi.report.outcome import outcome
 from lupi.report.pictures import Album, read_album
 from lupi.report.provenance import environments, settings_yaml
+from lupi.report.quoted import read_quoted
+from lupi.report.runs import run_logs
 from lupi.report.table import rows
-from lupi.report.training import Row, mean_curve, sites_with_variance
+from lupi.report.training import Row
 
 GLYPHS = {
     "circle": "●",
@@ -36,18 +46,6 @@ GLYPHS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """A figure with the words around it; `title` says what sets it apart from its neighbours."""
-
-    title: str
-    label: str
-    arms: frozenset[str]
-    json: Markup
-    moves: bool = True
-    """Whether any curve changes over the epochs."""
-
-
-@dataclass(frozen=True, slots=True)
 class Gallery:
     """Sample pictures and the run they are from."""
 
@@ -57,33 +55,41 @@ class Gallery:
     seed: int
 
 
-def write_report(folder: Path, *, command: str | None = None) -> Path:
-    """Judge the comparison in `folder` and write its report.html; return the page's path.
+def write_report(record: ComparisonRecord, summary: Summary, *, command: str | None = None) -> Path:
+    """Write the page of a judged comparison, finished or not; return its path.
 
     Args:
-        folder: Where comparison.json is, finished or not.
+        record: The comparison; the page goes into its folder, as report.html.
+        summary: What `summarise` says of it.
         command: What repeats the comparison; by default `lupi compare` with the settings shown.
     """
-    record = read_comparison(folder)
-    page = render(record, summarise(record), command)
-    path = folder / "report.html"
-    write_whole(path, lambda temporary: _write(temporary, page))
+    path = record.folder / "report.html"
+    write_text(path, render(record, summary, command))
     return path
 
 
-def _write(path: Path, page: str) -> None:
-    path.write_text(page, encoding="utf-8")
+def render(
+    record: ComparisonRecord,
+    summary: Summary,
+    command: str | None = None,
+    state: str | None = None,
+) -> str:
+    """Return the page as text.
 
-
-def render(record: ComparisonRecord, summary: Summary, command: str | None = None) -> str:
-    """Return the page as text."""
+    With `state`, a name for what is on disk, the page asks its server for the present one now and
+    then and loads itself again when that is another.
+    """
     warnings = list(summary.warnings)
-    rows_of = _read_rows(record, warnings)
+    rows_of_runs = _read_rows(record, warnings)
+    rows_of: dict[tuple[str, int], list[list[Row]]] = {}
+    for run, its_rows in zip(record.runs, rows_of_runs, strict=True):
+        rows_of.setdefault((run.plan.arm, run.plan.size), []).append(its_rows)
     styles = arm_styles(summary.arms, summary.reference)
     environment, unreadable = environments(run.folder for run in record.runs)
     warnings += unreadable
-    variance = list(_variance(rows_of, summary, styles))
+    variance = list(draw_variance(rows_of, summary, styles))
     gallery = _gallery(record, summary, warnings)
+    quoted = read_quoted(record)
     template = _templates().get_template("report.html.j2")
     return template.render(
         summary=summary,
@@ -94,18 +100,30 @@ def render(record: ComparisonRecord, summary: Summary, command: str | None = Non
         legend=[(arm, styles[arm.name], GLYPHS[styles[arm.name].symbol]) for arm in summary.arms],
         unit=unit(summary.metric),
         points="points" if is_share(summary.metric) else summary.metric,
-        learning=_learning(summary, styles),
-        table=rows(summary),
+        learning=draw_learning(summary, styles),
+        more_labels=more_labels(summary),
+        fractions=list(draw_fractions(summary)),
+        partial=list(partial_sentences(summary)),
+        table=rows(summary, quoted),
+        quoted=quoted,
         variance=variance,
         steady=not any(figure.moves for figure in variance),
         variance_arms={arm for figure in variance for arm in figure.arms},
         gallery=gallery,
-        validation=list(_validation(rows_of, summary, styles)),
+        validation=list(draw_validation(rows_of, summary, styles)),
+        runs=script_json(
+            {
+                "first": next((arm.name for arm in summary.arms if is_candidate(arm)), None),
+                "figures": run_figures(),
+                "runs": run_logs(record, rows_of_runs),
+            }
+        ),
         settings=settings_yaml(record),
         environment=environment,
         command=command,
         version=__version__,
         plotly_js=Markup(get_plotlyjs()),
+        state=state,
     )
 
 
@@ -119,75 +137,14 @@ def _templates() -> jinja2.Environment:
     )
 
 
-def _read_rows(
-    record: ComparisonRecord, warnings: list[str]
-) -> dict[tuple[str, int], list[list[Row]]]:
-    """Read every run's metrics once: (arm, size) → rows per seed."""
-    found: dict[tuple[str, int], list[list[Row]]] = {}
+def _read_rows(record: ComparisonRecord, warnings: list[str]) -> list[list[Row]]:
+    """Read every run's metrics once, in the order of the record."""
+    found = []
     for run in record.runs:
         metrics, torn = run.metrics()
         warnings += torn
-        found.setdefault((run.plan.arm, run.plan.size), []).append(metrics)
+        found.append(metrics)
     return found
-
-
-def _learning(summary: Summary, styles: Mapping[str, Style]) -> Drawing | None:
-    if all(cell.mean is None for arm in summary.arms for cell in arm.cells):
-        return None
-    label = f"Test {summary.metric} against the number of labelled training examples, per arm"
-    return _drawing("", label, learning_curves(summary, styles))
-
-
-def _variance(
-    rows_of: Mapping[tuple[str, int], list[list[Row]]],
-    summary: Summary,
-    styles: Mapping[str, Style],
-) -> Iterator[Drawing]:
-    """Draw each noise site at the largest size that logged its variance inside the box."""
-    for size in reversed(summary.sizes):
-        runs = {arm.name: rows_of.get((arm.name, size), []) for arm in summary.arms}
-        # A site may belong to one arm only: dict.fromkeys merges them in order.
-        sites = dict.fromkeys(s for logged in runs.values() for s in sites_with_variance(logged))
-        for site in sites:
-            inside, outside = (
-                {
-                    arm: curve
-                    for arm, logged in runs.items()
-                    if (curve := mean_curve(logged, "sites", site, key)) is not None
-                }
-                for key in ("variance_inside", "variance_outside")
-            )
-            figure = variance_curves(inside, outside, styles)
-            title = f"{site}, n = {size}"
-            label = f"Noise variance inside and outside the box at {site}"
-            moves = any(curve.moves for curve in [*inside.values(), *outside.values()])
-            yield replace(_drawing(title, label, figure), moves=moves)
-        if sites:
-            return
-
-
-def _validation(
-    rows_of: Mapping[tuple[str, int], list[list[Row]]],
-    summary: Summary,
-    styles: Mapping[str, Style],
-) -> Iterator[Drawing]:
-    for size in summary.sizes:
-        curves = {}
-        for arm in summary.arms:
-            curve = mean_curve(rows_of.get((arm.name, size), []), "val", summary.metric)
-            if curve is not None:
-                curves[arm.name] = curve
-        if curves:
-            label = f"Validation {summary.metric} over the epochs with {size} training examples"
-            yield _drawing(f"n = {size}", label, epoch_curves(curves, styles, summary.metric))
-
-
-def _drawing(title: str, label: str, figure: go.Figure) -> Drawing:
-    figure.update_layout(showlegend=False)  # the page has one legend for all figures
-    # "<" never stands in JSON but inside strings, where its escape means the same: no </script>.
-    text = str(figure.to_json()).replace("<", "\\u003c").replace("&", "\\u0026")
-    arms = frozenset(trace.legendgroup for trace in figure.data)
-    return Drawing(title, label, arms, Markup(text.replace(">", "\\u003e")))
 
 
 def _gallery(record: ComparisonRecord, summary: Summary, warnings: list[str]) -> Gallery | None:

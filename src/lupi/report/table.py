@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 
-from lupi.evidence.summary import ArmSummary, Cell, Difference, Summary, Word
+from lupi.evidence.headline import MOST_TELLING_FIRST
+from lupi.evidence.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Word
 from lupi.evidence.verdict import is_candidate
 from lupi.report.numbers import difference, p_value, saving, saving_interval, score
+from lupi.report.quoted import Quoted
+
+VERDICTS: tuple[Word, ...] = (*MOST_TELLING_FIRST, "reference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +31,15 @@ class Row:
     n_diverged: int
     n_collapsed: int | None
     """None for an arm without x*, which has nothing to collapse."""
+    quoted: str
+    order: dict[str, float | None]
+    """What a column is sorted by, larger first; None comes last."""
 
 
-def rows(summary: Summary) -> dict[int, list[Row]]:
+def rows(summary: Summary, quoted: Quoted | None = None) -> dict[int, list[Row]]:
     """Return the rows of each size, arms in the order of the comparison."""
     return {
-        size: [_row(summary, arm, cell) for arm in summary.arms for cell in _at(arm, size)]
+        size: [_row(summary, arm, cell, quoted) for arm in summary.arms for cell in _at(arm, size)]
         for size in summary.sizes
     }
 
@@ -41,7 +48,7 @@ def _at(arm: ArmSummary, size: int) -> list[Cell]:
     return [cell for cell in arm.cells if cell.size == size]
 
 
-def _row(summary: Summary, arm: ArmSummary, cell: Cell) -> Row:
+def _row(summary: Summary, arm: ArmSummary, cell: Cell, quoted: Quoted | None) -> Row:
     metric = summary.metric
     by_other = {found.other: found for found in cell.differences}
     reference = by_other.get(summary.reference)
@@ -49,6 +56,8 @@ def _row(summary: Summary, arm: ArmSummary, cell: Cell) -> Row:
     strongest = by_other.get(cell.strongest or "") if is_candidate(arm) else None
     ends = cell.interval
     interval = f"{score(ends[0], metric)} to {score(ends[1], metric)}" if ends else ""
+    published = quoted.scores.get((arm.name, cell.size)) if quoted else None
+    n_collapsed = cell.n_collapsed if arm.uses_xstar else None
     return Row(
         arm=arm.name,
         verdict=cell.verdict,
@@ -64,8 +73,28 @@ def _row(summary: Summary, arm: ArmSummary, cell: Cell) -> Row:
         saving_interval=saving_interval(cell.label_saving),
         runs=f"{cell.n_seeds} of {cell.n_seeds + cell.n_missing}",
         n_diverged=cell.n_diverged,
-        n_collapsed=cell.n_collapsed if arm.uses_xstar else None,
+        n_collapsed=n_collapsed,
+        quoted=score(published, metric),
+        order={
+            "mean": cell.mean,
+            "reference": reference.mean if reference else None,
+            "strongest": strongest.mean if strongest else None,
+            "p": cell.p_value,
+            "verdict": -VERDICTS.index(cell.verdict),
+            "saving": _saving_order(cell.label_saving),
+            "runs": cell.n_seeds,
+            "diverged": cell.n_diverged,
+            "collapsed": n_collapsed,
+            "quoted": published,
+        },
     )
+
+
+def _saving_order(found: LabelSaving | None) -> float | None:
+    """Put what lies beyond the measured sizes first, and what lies below them last."""
+    if found is None or found.reach == "unknown":
+        return None
+    return {"beyond range": 1e9, "below range": 0.0}.get(found.reach, found.factor)
 
 
 def _ends(found: Difference | None, metric: str) -> str:

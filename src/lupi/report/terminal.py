@@ -11,7 +11,9 @@ from rich.text import Text
 
 from lupi.evidence.summary import Cell, Summary, Word
 from lupi.evidence.verdict import is_candidate
-from lupi.report.numbers import NOTHING, half_width, saving, saving_interval, score, unit
+from lupi.report.fractions import cell_at, families, partial_sentences, percent
+from lupi.report.more_labels import more_labels
+from lupi.report.numbers import NOTHING, half_width, score, unit
 from lupi.report.outcome import outcome
 
 MARKS: dict[Word, str] = {
@@ -52,6 +54,7 @@ class SummaryTable:
             yield Text("")
         for line in _legend(summary):
             yield _wrapped(line, width, style="dim")
+        yield from _partial(summary, width)
         yield from _label_saving(summary, width)
         if summary.warnings:
             yield Text("\nWarnings", style="bold")
@@ -60,8 +63,8 @@ class SummaryTable:
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str = "", style: str = "") -> Text:
-    """Wrap with a hanging indent and no trailing spaces; `n = 75` stays on one line."""
-    joined = text.replace("n = ", "n\u00a0=\u00a0")
+    """Wrap with a hanging indent and no trailing spaces; `n = 75` and `4 %` stay on one line."""
+    joined = text.replace("n = ", "n\u00a0=\u00a0").replace(" %", "\u00a0%")
     lines = textwrap.wrap(
         joined, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     )
@@ -128,20 +131,48 @@ def _legend(summary: Summary) -> Iterator[str]:
 
 def _label_saving(summary: Summary, width: int) -> Iterator[Text]:
     """One entry per arm that could show that x* helps, with the sizes where it is known."""
-    entries = {
-        arm.name: [_saved(cell) for cell in arm.cells if saving(cell.label_saving) != NOTHING]
-        for arm in summary.arms
-        if is_candidate(arm)
-    }
-    if any(entries.values()):
-        title = f"\nLabel saving: how many times more labels {summary.reference} needs"
+    answers = more_labels(summary)
+    if answers:
+        title = f"\nHow many more labels would {summary.reference} need? (factor, 95 % interval)"
         yield Text(title, style="bold")
-    for name, known in entries.items():
-        if known:
-            yield _wrapped(f"{name}: {', '.join(known)}", width, first="  ", rest="    ")
+    for name, known in answers.items():
+        yield _wrapped(f"{name}: {', '.join(known)}", width, first="  ", rest="    ")
 
 
-def _saved(cell: Cell) -> str:
-    interval = saving_interval(cell.label_saving)
-    text = saving(cell.label_saving) + (f" ({interval})" if interval else "")
-    return f"{text} at n = {cell.size}"
+def _partial(summary: Summary, width: int) -> Iterator[Text]:
+    """Scores against the fraction of rows with x*, as rows of a figure made of letters."""
+    for family, arms in families(summary).items():
+        for size in summary.sizes if any(map(is_candidate, arms)) else ():
+            cells = [(arm.xstar_frac, cell_at(arm, size)) for arm in arms]
+            title = f"\nx* for a part of the rows: {family}, n = {size}, {unit(summary.metric)}"
+            yield Text(title, style="bold")
+            for line in _strip_chart(cells, summary.metric, width):
+                yield Text(line)
+    for sentence in partial_sentences(summary):
+        yield _wrapped(sentence, width)
+
+
+def _strip_chart(cells: Sequence[tuple[float, Cell]], metric: str, width: int) -> Iterator[str]:
+    """Draw a row per fraction: its mean as a dot, its interval as a line, all on one scale."""
+    ends = [
+        end
+        for _, cell in cells
+        if cell.mean is not None
+        for end in (cell.mean, *(cell.interval or ()))
+    ]
+    n_columns = max(10, min(width - 26, 50))
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    per_column = (high - low) / (n_columns - 1) or 1.0
+    for frac, cell in cells:
+        if cell.mean is None:
+            yield f"{percent(frac):>8}  {NOTHING}"
+            continue
+        ends_of = cell.interval or (cell.mean, cell.mean)
+        start, dot, end = (
+            round((value - low) / per_column) for value in (ends_of[0], cell.mean, ends_of[1])
+        )
+        bar = "".join(
+            "●" if i == dot else "─" if start <= i <= end else " " for i in range(n_columns)
+        )
+        head = f"{percent(frac):>8}  {score(cell.mean, metric):>6} {MARKS[cell.verdict]}"
+        yield f"{head} {bar}".rstrip()

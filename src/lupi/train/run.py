@@ -15,8 +15,16 @@ from lupi import __version__
 from lupi.core import Batch, Control, Method, SequenceTask, Splits, Task, derive_seed
 from lupi.data.xstar import reveal
 from lupi.methods.registry import build_method, find_method
-from lupi.records import FORMAT, read_json, read_rows, write_json, write_text, write_whole
-from lupi.settings import Settings, fingerprint
+from lupi.records import (
+    FORMAT,
+    read_json,
+    read_rows,
+    run_identity,
+    write_json,
+    write_text,
+    write_whole,
+)
+from lupi.settings import Settings
 from lupi.tasks.registry import build_task, resolve_task
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import Row, fit
@@ -50,9 +58,7 @@ class RunSettings(Settings):
     @property
     def run_id(self) -> str:
         """The identity of these (resolved) settings."""
-        resolved = self.resolved()
-        resolved["task"].pop("cache", None)  # where decoded pictures lie decides no number
-        return fingerprint(resolved)
+        return run_identity(self.resolved())
 
 
 def run(

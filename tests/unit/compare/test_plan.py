@@ -48,6 +48,48 @@ def test_arms_override_network_and_training() -> None:
     assert (het.train.lr, het.train.epochs) == (0.1, 2)
 
 
+def test_arms_may_have_schedules_of_their_own() -> None:
+    schedules = {"adaptive": {"patience": 3}, "fixed": {"step_epochs": 10}}
+    arms = {
+        name: {"method": "no-xstar", "train": {"schedule": name, **train}}
+        for name, train in schedules.items()
+    }
+    plan = make_plan(ComparisonSettings.parse(raw(arms=arms), ""))
+    by_arm = {planned.arm: run.train for planned, run in plan.runs}
+    assert (by_arm["adaptive"].schedule, by_arm["adaptive"].patience) == ("adaptive", 3)
+    assert (by_arm["fixed"].schedule, by_arm["fixed"].step_epochs) == ("fixed", 10)
+
+
+def test_fractions_become_arms() -> None:
+    arms = {
+        "no-xstar": {"method": "no-xstar"},
+        "het": {
+            "method": "het-dropout",
+            "controls": ["shuffled"],
+            "xstar_fracs": [0, 1, 0.04, 0.005],
+        },
+    }
+    plan = make_plan(ComparisonSettings.parse(raw(arms=arms), ""))
+    names = ["het@0%", "het@0.5%", "het@0.5%/shuffled", "het@4%", "het@4%/shuffled"]
+    assert [arm.name for arm in plan.arms][1:6] == names
+    by_name = {arm.name: arm for arm in plan.arms}
+    assert by_name["het@4%"].xstar_frac == 0.04
+    assert by_name["het@4%"].family == "het"
+    assert by_name["het@4%/shuffled"].family == "het/shuffled"
+    assert not by_name["het@0%"].uses_xstar  # it saw no x*: a control
+    assert by_name["no-xstar"].family == ""
+    fractions = {planned.arm: run.xstar_frac for planned, run in plan.runs}
+    assert fractions["het@0.5%/shuffled"] == 0.005
+
+
+def test_published_scores_decide_no_run() -> None:
+    paper = {"source": "a table", "scores": {"het/shuffled": {20: 0.5}}}
+    quoting = make_plan(ComparisonSettings.parse(raw(paper=paper), ""))
+    plain = make_plan(ComparisonSettings.parse(raw(), ""))
+    assert quoting.runs == plain.runs
+    assert quoting.settings.paper is not None
+
+
 def test_training_may_depend_on_the_size() -> None:
     changed = raw(train_by_size={20: {"batch_size": 8, "lr": 0.2}})
     plan = make_plan(ComparisonSettings.parse(changed, ""))
@@ -80,6 +122,14 @@ def arm(**changes: Any) -> dict[str, Any]:
             arm(settings={"prior": {"inside": 0, "outside": 1}}),
             "arm mine: prior: inside and outside need sites with a map; head.drop1 has none",
         ),
+        (arm(xstar_fracs=[0.5, 2]), "arms.mine.xstar_fracs.1: got 2"),
+        (arm(xstar_fracs=[0.5], xstar_frac=0.1), "arms.mine: give either `xstar_frac` or"),
+        (
+            {"arms": {"plain": {"method": "no-xstar", "xstar_fracs": [0.5]}}},
+            "arms.plain.xstar_fracs: no-xstar does not use x",
+        ),
+        ({"paper": {"source": "t", "scores": {"hat": {20: 0.5}}}}, "did you mean `het`"),
+        ({"paper": {"source": "t", "scores": {"het": {21: 0.5}}}}, "het: 21 is none of `sizes`"),
         (
             {"arms": {"plain": {"method": "no-xstar", "controls": ["random"]}}},
             "arms.plain.controls: no-xstar does not use x",

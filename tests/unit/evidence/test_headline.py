@@ -102,7 +102,7 @@ def test_several_methods_are_counted() -> None:
         "distillation": {75: around(0.6)},
     }
     assert headline(results).startswith(
-        "x* helps distillation (1 of 2 methods with x* got this verdict): +10.0 points"
+        "x* helps distillation (1 of 2 arms with x* got this verdict): +10.0 points"
     )
 
 

@@ -2,6 +2,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from lupi.errors import LupiError
 from lupi.evidence.answer import Difference, Word
@@ -128,7 +129,7 @@ def simulate(
 
 def test_without_an_effect_at_most_one_comparison_in_twenty_has_a_verdict() -> None:
     rng = np.random.default_rng(0)
-    n_trials = 1000
+    n_trials = 4000
     wrong = sum(
         any(word in ("helps", "hurts") for word in simulate(rng, {"no-xstar": 0.0}, n_sizes=3))
         for _ in range(n_trials)
@@ -153,6 +154,21 @@ def test_a_large_effect_is_found_at_every_size() -> None:
     assert found.count("helps") / len(found) > 0.9
     hurt = [word for _ in range(30) for word in simulate(rng, {"no-xstar": -5.0}, n_sizes=3)]
     assert hurt.count("hurts") / len(hurt) > 0.9
+
+
+@pytest.mark.parametrize("effect", [0.5, 1.0, 1.5])
+def test_power_is_that_of_a_paired_t_test(effect: float) -> None:
+    """The effect is in standard deviations of a paired difference; 8 seeds, one size."""
+    rng = np.random.default_rng(3)
+    n_seeds, n_trials = 8, 2000
+    n_found = 0
+    for _ in range(n_trials):
+        paired = rng.normal(effect, 1.0, size=n_seeds)
+        difference = Difference("no-xstar", paired.mean(), None, sign_flip_p(paired))
+        n_found += words(Grounds((difference,), n_seeds)) == ["helps"]
+    needed = stats.t.ppf(0.975, n_seeds - 1)
+    expected = stats.nct.sf(needed, n_seeds - 1, effect * np.sqrt(n_seeds))
+    assert n_found / n_trials == pytest.approx(expected, abs=0.05)
 
 
 def test_sizes_where_the_arm_is_behind_do_not_ease_the_test_of_the_others() -> None:

@@ -32,8 +32,16 @@ def cell(
     )
 
 
-def arm(name: str, *cells: Cell, uses_xstar: bool = True, control: str = "real") -> ArmSummary:
-    return ArmSummary(name, name.partition("/")[0], control, uses_xstar, False, cells)
+def arm(
+    name: str,
+    *cells: Cell,
+    uses_xstar: bool = True,
+    control: str = "real",
+    xstar_frac: float = 1.0,
+    family: str = "",
+) -> ArmSummary:
+    method = name.partition("/")[0]
+    return ArmSummary(name, method, control, uses_xstar, False, xstar_frac, family, cells)
 
 
 def summary(

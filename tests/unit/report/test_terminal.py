@@ -16,13 +16,15 @@ def text(judged: Summary, width: int = 80) -> str:
 
 def test_reads_without_colour() -> None:
     saving = LabelSaving("measured", 1.8, (1.4, 2.3))
-    helped = cell(100, 0.6, "helps", label_saving=saving)
-    shown = text(summary(arm("het-dropout", helped), warnings=("Mind the gap.",)))
+    helped = cell(100, 0.6, "helps", label_saving=saving), cell(200, 0.7)
+    shown = text(
+        summary(arm("het-dropout", *helped), sizes=(100, 200), warnings=("Mind the gap.",))
+    )
     assert "\x1b" not in shown
     assert "demo: x* helps\nOne sentence.\n" in shown
     assert "het-dropout  60.0 ± 2.0 +" in shown
     assert "+ helps" in shown
-    assert "het-dropout: 1.8× (1.4 to 2.3) at n = 100" in shown
+    assert "het-dropout: 80 more at n = 100 (1.8×, 1.4 to 2.3)" in shown
     assert "! Mind the gap." in shown
 
 
@@ -54,3 +56,16 @@ def test_metrics_that_are_no_shares() -> None:
     shown = text(summary(arm("het-dropout", cell(100, 31.25)), metric="bleu", trivial=None))
     assert "31.25 ± 0.02 =" in shown
     assert "predictor that ignores" not in shown
+
+
+def test_fractions_are_drawn_on_one_scale() -> None:
+    family = [
+        arm(f"het@{frac:g}%", cell(100, mean), xstar_frac=frac / 100, family="het")
+        for frac, mean in ((0.0, 0.5), (4.0, 0.6), (100.0, 0.58))
+    ]
+    shown = text(summary(*family))
+    chart = [line for line in shown.splitlines() if "●" in line]
+    assert [line.split(" %")[0].strip() for line in chart] == ["0", "4", "100"]
+    assert chart[0].index("●") < chart[2].index("●") < chart[1].index("●")
+    assert "x* helps at no measured fraction" in shown
+    assert "x* for a part" not in text(summary(arm("het", cell())))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lupi.records import Arm, Metric, PlannedRun, write_comparison
+from lupi.records import Arm, Metric, PlannedRun, run_identity, write_comparison
 
 ARMS = (
     Arm("no-xstar", "no-xstar"),
@@ -33,15 +33,18 @@ def make_records(
     task: str = "digits",
 ) -> Path:
     """Write a finished comparison into `folder`: x* helps, less so with more labels."""
-    plan = [
-        PlannedRun(f"{i:02d}-{size}-{seed}", arm.name, size, seed)
-        for i, arm in enumerate(arms)
+    rows = {"name": task, "classes": 10, "background": ["clutter", "noise"]}
+    runs: list[dict[str, Any]] = [
+        {"task": rows, "arm": arm.name, "method": arm.method, "control": arm.control}
+        | {"xstar_frac": arm.xstar_frac, "size": size, "seed": seed}
+        for arm in arms
         for size in sizes
         for seed in range(n_seeds)
     ]
+    plan = [PlannedRun(run_identity(r), r["arm"], r["size"], r["seed"]) for r in runs]
     settings = {
         "name": "demo",
-        "task": {"name": task, "classes": 10, "background": ["clutter", "noise"]},
+        "task": rows,
         "network": {"name": "small-conv", "width": 16},
         "train": {"epochs": N_EPOCHS, "lr": 0.001},
         "arms": {arm.name: {"method": arm.method} for arm in arms if arm.control == "real"},
@@ -49,9 +52,19 @@ def make_records(
         "seeds": list(range(n_seeds)),
     }
     write_comparison(folder, settings, arms, Metric("accuracy"), plan)
-    for run, arm in zip(plan, (a for a in arms for _ in range(len(sizes) * n_seeds)), strict=True):
-        _make_run(folder / run.run_id, run, arm, sizes, pictures=pictures)
+    by_name = {arm.name: arm for arm in arms}
+    for run, its_settings in zip(plan, runs, strict=True):
+        _make_run(folder / run.run_id, run, by_name[run.arm], sizes, pictures=pictures)
+        (folder / run.run_id / "settings.json").write_text(json.dumps(its_settings))
     return folder
+
+
+def run_folder(folder: Path, arm: str, size: int, seed: int) -> Path:
+    """Return where the record of a run is."""
+    document = json.loads((folder / "comparison.json").read_text())
+    wanted = {"arm": arm, "size": size, "seed": seed}
+    name: str = next(r["run_id"] for r in document["runs"] if wanted.items() <= r.items())
+    return folder / name
 
 
 def _make_run(
@@ -59,9 +72,10 @@ def _make_run(
 ) -> None:
     chance = random.Random(f"{run.arm} {run.size} {run.seed}")
     shared = random.Random(f"{run.size} {run.seed}")  # a seed's data are hard for every arm alike
-    place = sizes.index(run.size) / (len(sizes) - 1)  # 0 for the smallest size, 1 for the largest
+    place = sizes.index(run.size) / max(len(sizes) - 1, 1)  # 0 for the smallest, 1 for the largest
     score = 0.45 + 0.24 * place + 0.06 * shared.random() + 0.03 * chance.random()
-    score += GAINS.get(run.arm, 0.0) * (1 - 0.5 * place)
+    gain = GAINS.get(arm.family or run.arm, 0.0) * arm.xstar_frac**0.25
+    score += gain * (1 - 0.5 * place)
     score = round(score, 4)
     diverged = run.arm == "gaussian-dropout" and run.size == sizes[0] and run.seed == 3
     collapsed = run.seed == 5 and run.arm == "het-dropout" if arm.uses_xstar else None

@@ -1,0 +1,131 @@
+"""Two comparisons on the same data, arm by arm: did the second do better than the first?
+
+Where the data are the same, a seed means the same training rows in both, so differences are paired
+over the seeds that both have: second minus first, Holm-corrected over the sizes of an arm. Where
+the task has the same name but other settings, scores stand beside each other and nothing is tested.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from lupi.errors import LupiError
+from lupi.evidence.answer import Difference
+from lupi.evidence.paired import holm, paired_difference
+from lupi.evidence.scores import Scores, read_scores
+from lupi.records import ComparisonRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One arm at one size in two comparisons."""
+
+    arm: str
+    size: int
+    first: float | None
+    second: float | None
+    n_pairs: int
+    """Seeds that both have."""
+    difference: Difference | None
+    """Second minus first; positive is better. None where the data differ or no seed is common."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Two comparisons beside each other."""
+
+    first: str
+    second: str
+    metric: str
+    higher_is_better: bool
+    data_differ: str
+    """In what the data differ, so that nothing is paired; empty where they are the same."""
+    pairs: tuple[Pair, ...]
+    only_first: tuple[str, ...]
+    """Arms that the other has not."""
+    only_second: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def side_by_side(first: ComparisonRecord, second: ComparisonRecord) -> SideBySide:
+    """Set two comparisons beside each other; those of other data or another metric are refused."""
+    tasks = (_task(first), _task(second))
+    names = (str(tasks[0].get("name")), str(tasks[1].get("name")))
+    metrics = (first.metric.name, second.metric.name)
+    for what, (one, other) in (("data", names), ("metrics", metrics)):
+        if one != other:
+            raise LupiError(
+                f"{first.folder} and {second.folder} can't be compared: their {what} are {one!r} "
+                f"and {other!r}; give two comparisons of the same task"
+            )
+    a, b = read_scores(first), read_scores(second)
+    arms = [arm.name for arm in first.arms if arm.name in {other.name for other in second.arms}]
+    sizes = sorted({*a.sizes} & {*b.sizes})
+    if not arms or not sizes:
+        raise LupiError(
+            f"{first.folder} and {second.folder} share no arm at the same size; their arms are "
+            f"{_names(first)} at n = {_listed(a.sizes)} and {_names(second)} at "
+            f"n = {_listed(b.sizes)}"
+        )
+    differ = _difference_of(*tasks)
+    pairs = tuple(pair for arm in arms for pair in _corrected(arm, sizes, a, b, not differ))
+    return SideBySide(
+        first=str(first.folder),
+        second=str(second.folder),
+        metric=first.metric.name,
+        higher_is_better=first.metric.higher_is_better,
+        data_differ=differ,
+        pairs=pairs,
+        only_first=tuple(arm.name for arm in first.arms if arm.name not in arms),
+        only_second=tuple(arm.name for arm in second.arms if arm.name not in arms),
+        warnings=(*first.warnings, *a.warnings, *second.warnings, *b.warnings),
+    )
+
+
+def _corrected(arm: str, sizes: list[int], a: Scores, b: Scores, same_data: bool) -> Iterator[Pair]:
+    """Yield an arm's pairs, their p-values corrected over the sizes."""
+    pairs = [_pair(arm, size, a, b, same_data) for size in sizes]
+    found = [pair.difference.p_value if pair.difference else None for pair in pairs]
+    p_values = holm([1.0 if p is None else p for p in found])
+    for pair, raw, p_value in zip(pairs, found, p_values, strict=True):
+        if pair.difference is None or raw is None:
+            yield pair
+        else:
+            yield replace(pair, difference=replace(pair.difference, p_value=p_value))
+
+
+def _pair(arm: str, size: int, a: Scores, b: Scores, same_data: bool) -> Pair:
+    ours, theirs = a.runs[arm, size].scores, b.runs[arm, size].scores
+    seeds = sorted(ours.keys() & theirs.keys())
+    difference = None
+    if seeds and same_data:
+        gains = b.gains(arm, size, seeds), a.gains(arm, size, seeds)
+        difference = Difference("first", *paired_difference(*gains))
+    return Pair(
+        arm=arm,
+        size=size,
+        first=fmean(ours.values()) if ours else None,
+        second=fmean(theirs.values()) if theirs else None,
+        n_pairs=len(seeds) if same_data else 0,
+        difference=difference,
+    )
+
+
+def _task(record: ComparisonRecord) -> Mapping[str, Any]:
+    """Return the resolved task of the finished runs; without any, what the settings say."""
+    task = record.task or record.settings.get("task")
+    return task if isinstance(task, dict) else {}
+
+
+def _difference_of(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    keys = [key for key in {**first, **second} if first.get(key) != second.get(key)]
+    return ", ".join(f"{key} {first.get(key)!r} and {second.get(key)!r}" for key in keys)
+
+
+def _names(record: ComparisonRecord) -> str:
+    return ", ".join(arm.name for arm in record.arms)
+
+
+def _listed(sizes: tuple[int, ...]) -> str:
+    return ", ".join(str(size) for size in sizes)

@@ -1,0 +1,55 @@
+"""Partial x*: arms that differ in nothing but the fraction of training rows that carry x*."""
+
+from collections.abc import Iterator
+
+from lupi.evidence.summary import ArmSummary, Cell, Summary
+from lupi.evidence.verdict import is_candidate
+from lupi.report.numbers import difference, is_share
+
+
+def families(summary: Summary) -> dict[str, list[ArmSummary]]:
+    """Return the arms of each family, by rising fraction of rows with x*."""
+    found: dict[str, list[ArmSummary]] = {}
+    for arm in sorted(summary.arms, key=lambda arm: arm.xstar_frac):
+        if arm.family:
+            found.setdefault(arm.family, []).append(arm)
+    return found
+
+
+def percent(frac: float) -> str:
+    """Write a fraction of the rows: `4 %`."""
+    return f"{100 * frac:g} %"
+
+
+def cell_at(arm: ArmSummary, size: int) -> Cell:
+    """Return what is known of an arm at one size."""
+    return next(cell for cell in arm.cells if cell.size == size)
+
+
+def partial_sentences(summary: Summary) -> Iterator[str]:
+    """Say, for each family and size, at which fractions x* helps and how much it gives there."""
+    for family, arms in families(summary).items():
+        candidates = [arm for arm in arms if is_candidate(arm)]
+        for size in summary.sizes if candidates else ():
+            helped = [arm for arm in candidates if cell_at(arm, size).verdict == "helps"]
+            if helped:
+                where = ", ".join(percent(arm.xstar_frac) for arm in helped)
+                text = f"x* helps where {where} of the rows carry it"
+            else:
+                text = "x* helps at no measured fraction"
+            for arm in dict.fromkeys([*helped[:1], candidates[-1]]):  # the smallest, and all x*
+                text += f"; {percent(arm.xstar_frac)}: {_gain(arm, size, summary)}"
+            yield f"{family}, n = {size}: {text}."
+
+
+def _gain(arm: ArmSummary, size: int, summary: Summary) -> str:
+    cell = cell_at(arm, size)
+    against = next((d for d in cell.differences if d.other == cell.strongest), None)
+    if against is None:
+        return "not measured yet"
+    unit = "points" if is_share(summary.metric) else summary.metric
+    text = f"{difference(against.mean, summary.metric)} {unit} against {against.other}"
+    if against.interval is not None:
+        low, high = (difference(end, summary.metric) for end in against.interval)
+        text += f", 95 % interval {low} to {high}"
+    return text

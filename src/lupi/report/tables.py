@@ -1,0 +1,157 @@
+"""A judged comparison as a table for documents and programs: Markdown, LaTeX, CSV."""
+
+import csv
+import io
+import re
+from collections.abc import Callable
+
+from lupi.evidence.summary import Cell, Summary
+from lupi.report.numbers import NOTHING, half_width, score, unit
+from lupi.report.terminal import MARKS
+
+CSV_COLUMNS = (
+    "comparison",
+    "metric",
+    "arm",
+    "method",
+    "control",
+    "xstar_frac",
+    "size",
+    "n_seeds",
+    "mean",
+    "low",
+    "high",
+    "against_reference",
+    "against_reference_low",
+    "against_reference_high",
+    "strongest",
+    "against_strongest",
+    "against_strongest_low",
+    "against_strongest_high",
+    "p_value",
+    "verdict",
+    "label_saving",
+    "label_saving_low",
+    "label_saving_high",
+    "label_saving_reach",
+    "n_diverged",
+    "n_collapsed",
+    "n_missing",
+)
+
+
+def markdown(summary: Summary) -> str:
+    """Write scores as a Markdown table, with the headline above and the marks below."""
+    heads = ["arm", *(f"n = {size}" for size in summary.sizes)]
+    lines = [
+        [arm.name, *(_entry(cell, summary.metric) for cell in arm.cells)] for arm in summary.arms
+    ]
+    rows = [heads, ["---", *["---:"] * len(summary.sizes)], *lines]
+    table = "\n".join("| " + " | ".join(_markdown_text(c) for c in row) + " |" for row in rows)
+    return f"{_markdown_text(summary.headline)}\n\n{table}\n\n{_note(summary)}\n"
+
+
+def latex(summary: Summary) -> str:
+    r"""Write scores as a `tabular` in the manner of booktabs; what they mean is in comments."""
+    columns = "l" + "r" * len(summary.sizes)
+    heads = ["Arm", *(f"$n = {size}$" for size in summary.sizes)]
+    lines = [
+        " & ".join([_latex_text(arm.name), *(_latex_entry(c, summary.metric) for c in arm.cells)])
+        for arm in summary.arms
+    ]
+    body = "".join(f"{line} \\\\\n" for line in lines)
+    return (
+        f"{_comment(summary.headline)}{_comment(_note(summary))}"
+        f"% Needs \\usepackage{{booktabs}}.\n"
+        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{' & '.join(heads)} \\\\\n\\midrule\n"
+        f"{body}\\bottomrule\n\\end{{tabular}}\n"
+    )
+
+
+def csv_text(summary: Summary) -> str:
+    """Write one line per arm and size with every number as it is, for programs."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for arm in summary.arms:
+        for cell in arm.cells:
+            by_other = {found.other: found for found in cell.differences}
+            row = {
+                "comparison": summary.comparison,
+                "metric": summary.metric,
+                "arm": arm.name,
+                "method": arm.method,
+                "control": arm.control,
+                "xstar_frac": arm.xstar_frac,
+                "size": cell.size,
+                "n_seeds": cell.n_seeds,
+                "mean": cell.mean,
+                "strongest": cell.strongest,
+                "p_value": cell.p_value,
+                "verdict": cell.verdict,
+                "n_diverged": cell.n_diverged,
+                "n_collapsed": cell.n_collapsed,
+                "n_missing": cell.n_missing,
+            }
+            row["low"], row["high"] = cell.interval or (None, None)
+            for name, other in (("reference", summary.reference), ("strongest", cell.strongest)):
+                if found := by_other.get(other or ""):
+                    row[f"against_{name}"] = found.mean
+                    ends = found.interval or (None, None)
+                    row[f"against_{name}_low"], row[f"against_{name}_high"] = ends
+            if saved := cell.label_saving:
+                row |= {"label_saving": saved.factor, "label_saving_reach": saved.reach}
+                ends_of_factor = saved.interval or (None, None)
+                row["label_saving_low"], row["label_saving_high"] = ends_of_factor
+            writer.writerow(row)
+    return stream.getvalue()
+
+
+FORMATS: dict[str, Callable[[Summary], str]] = {
+    "markdown": markdown,
+    "latex": latex,
+    "csv": csv_text,
+}
+
+
+def _entry(cell: Cell, metric: str) -> str:
+    if cell.mean is None:
+        return NOTHING
+    spread = f" ± {half_width(cell.interval, metric)}" if cell.interval else ""
+    return f"{score(cell.mean, metric)}{spread} {MARKS[cell.verdict]}".rstrip()
+
+
+def _latex_entry(cell: Cell, metric: str) -> str:
+    if cell.mean is None:
+        return "--"
+    spread = rf" \pm {half_width(cell.interval, metric)}" if cell.interval else ""
+    mark = MARKS[cell.verdict].strip()
+    power = rf"^{{\mathrm{{{mark}}}}}" if mark else ""
+    return f"${score(cell.mean, metric)}{spread}{power}$"
+
+
+def _note(summary: Summary) -> str:
+    used = {cell.verdict for arm in summary.arms for cell in arm.cells if cell.mean is not None}
+    marks = [f"{MARKS[word]} {word}" for word in MARKS if word in used and word != "reference"]
+    text = f"{unit(summary.metric)} on test data: mean ± half the 95 % interval over seeds."
+    return text + (f" Verdicts: {', '.join(marks)}." if marks else "")
+
+
+def _markdown_text(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).replace("\n", " ")
+
+
+LATEX_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+def _latex_text(text: str) -> str:
+    return "".join(LATEX_ESCAPES.get(character, character) for character in text)
+
+
+def _comment(text: str) -> str:
+    return f"% {' '.join(text.split())}\n"

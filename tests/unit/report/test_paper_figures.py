@@ -1,0 +1,39 @@
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from summaries import arm, cell, summary
+
+from lupi.evidence.summary import Summary
+
+pytest.importorskip("matplotlib", reason="figures for papers need the extra `figures`")
+from lupi.report.paper_figures import write_figures
+
+
+def judged() -> Summary:
+    family = [
+        arm(f"het@{100 * frac:g}%", cell(100), cell(200, None), xstar_frac=frac, family="het")
+        for frac in (0.0, 0.04, 1.0)
+    ]
+    return summary(*family, sizes=(100, 200))
+
+
+def test_each_figure_as_svg_pdf_and_png(tmp_path: Path) -> None:
+    written = write_figures(judged(), tmp_path / "paper")
+    names = {path.name for path in written}
+    assert {"learning-curves.svg", "partial-xstar-100.pdf", "partial-xstar-200.png"} <= names
+    assert all(path.stat().st_size > 1000 for path in written)
+    starts = {path.suffix: path.read_bytes()[:4] for path in written}
+    assert (starts[".pdf"], starts[".png"]) == (b"%PDF", b"\x89PNG")
+
+
+def test_text_stays_text(tmp_path: Path) -> None:
+    write_figures(judged(), tmp_path)
+    root = ElementTree.parse(tmp_path / "partial-xstar-100.svg").getroot()
+    texts = {element.text for element in root.iter() if element.tag.endswith("text")}
+    assert {"0 %", "4 %", "100 %", "het", "accuracy, %"} <= texts
+
+
+def test_the_same_numbers_give_the_same_files(tmp_path: Path) -> None:
+    first, second = (write_figures(judged(), tmp_path / name) for name in ("a", "b"))
+    assert [a.read_bytes() for a in first] == [b.read_bytes() for b in second]
