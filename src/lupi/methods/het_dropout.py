@@ -79,7 +79,8 @@ class HetDropoutSettings(Settings):
     budget: bool = False
     """At sites with a map: h* keeps the mean variance of each example and only moves it about."""
     reading: Reading = "paper"
-    """`official` is the authors' code: ReLU log-variance, penalty beta * ||sigma||."""
+    """`official` is the authors' code: ReLU log-variance, penalty beta * ||sigma||;
+    `official-translation` that for sentences, which has no ReLU."""
     curriculum: Literal[False] | Curriculum = False
     """Train in phases, as the paper does with 600K pictures: `true`, or keys of the phases."""
 
@@ -114,7 +115,7 @@ class HetDropout(Method):
                 f"n_samples: got {settings.n_samples}; a network of sequences takes one draw"
             )
         self._n_features = self._count_features()
-        learns = settings.learn or settings.reading == "official"
+        learns = settings.learn or settings.reading != "paper"
         if settings.curriculum and not learns:
             raise LupiError("curriculum: it trains h* first; with `learn: false` there is none")
         hstars = self._hstars() if learns else {}

@@ -24,7 +24,7 @@ XSTAR_MAX = 1e6
 Norm = Literal["l1", "l2", "l2-squared"]
 Reduce = Literal["mean", "sum"]
 Missing = Literal["mean", "prior", "none"]
-Reading = Literal["paper", "official"]
+Reading = Literal["paper", "official", "official-translation"]
 Prior = float | Callable[[Tensor], Tensor]
 
 
@@ -124,7 +124,8 @@ class HeteroscedasticDropout(nn.Module):
         n_samples: draws per example. The output then has n_samples * B rows, draw by draw, and
             so has everything after it; rows that several draws already repeat are left so.
         reading: `paper`, or `official` for the authors' code: log-variance ReLU(hstar), penalty
-            beta * ||sigma||_2 over the whole batch tensor, and no prior.
+            beta * ||sigma||_2 over the whole batch tensor, and no prior. `official-translation` is
+            their code for sentences: the same without ReLU.
     """
 
     def __init__(
@@ -145,8 +146,8 @@ class HeteroscedasticDropout(nn.Module):
             raise ValueError(f"prior: got {prior!r}, expected a finite variance >= 0")
         if beta < 0 or n_samples < 1:
             raise ValueError(f"got beta={beta}, n_samples={n_samples}; expected >= 0 and >= 1")
-        if reading == "official" and hstar is None:
-            raise ValueError("the official reading has no prior: it needs an hstar network")
+        if reading != "paper" and hstar is None:
+            raise ValueError("the official readings have no prior: they need an hstar network")
         self.hstar = hstar
         self.prior = prior
         self.beta = beta
@@ -193,7 +194,8 @@ class HeteroscedasticDropout(nn.Module):
             xstar = xstar.clamp(-largest, largest)
             prior = self._prior_at(xstar, h)
             offset = fit_to(self.hstar(xstar), h) if self.hstar else torch.zeros_like(prior)
-            logvar = F.relu(offset) if self.reading == "official" else prior + offset
+            logvar = prior + offset if self.reading == "paper" else offset
+            logvar = F.relu(logvar) if self.reading == "official" else logvar
             logvar = logvar.nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
             fill = self._logvar_of_missing(logvar, has)
             return torch.where(_rows(has, logvar), logvar, fill), prior, has
@@ -204,7 +206,7 @@ class HeteroscedasticDropout(nn.Module):
             raise RuntimeError("penalty() follows a forward pass in training")
         logvar, prior, has = self._last
         weight = has.to(logvar.dtype)
-        if self.reading == "official":
+        if self.reading != "paper":
             sigma = torch.exp(0.5 * bounded(logvar)) * _rows(weight, logvar)
             length: Tensor = torch.linalg.vector_norm(sigma)
             return self.beta * length
