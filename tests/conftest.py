@@ -1,41 +1,21 @@
 """Small tasks that every test may use."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Control, Split, Splits, XstarKind
+from lupi.core import Batch, Control, OutputKind, Split, Splits, XstarKind
 from lupi.data.controls import control_vectors
 from lupi.data.digits import DigitsSettings
 from lupi.data.subsets import rows_with_xstar
+from lupi.data.vectors import VectorSplit
 from lupi.records import Metric
 from lupi.tasks.digits import DigitsTask
 from lupi.tasks.image import ImageNetworkSettings
-
-
-class VectorSplit:
-    """Rows of vectors."""
-
-    def __init__(self, batch: Batch) -> None:
-        self._rows = batch
-
-    def __len__(self) -> int:
-        return len(self._rows.y)
-
-    def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
-        n = len(self)
-        order = torch.arange(n) if shuffle is None else torch.randperm(n, generator=shuffle)
-        for rows in torch.split(order, batch_size):
-            x, y, xstar, has_xstar = self._rows
-            if xstar is None or has_xstar is None:
-                yield Batch(x[rows], y[rows])
-            else:
-                yield Batch(x[rows], y[rows], xstar[rows], has_xstar[rows])
 
 
 class VectorTask:
@@ -44,6 +24,7 @@ class VectorTask:
     metric = Metric("accuracy")
     xstar_kind: XstarKind = "vector"
     xstar_dim = 2
+    output_kind: OutputKind = "classes"
 
     def splits(
         self,

@@ -4,22 +4,38 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lupi.attached import attach
+    from lupi.estimators.network import LupiClassifier, LupiRegressor
+    from lupi.estimators.svm_plus import SVMPlus
     from lupi.nn.noise import HeteroscedasticDropout
     from lupi.nn.sites import Site, find_sites
 
 __version__ = "0.1.0"
-__all__ = ["HeteroscedasticDropout", "Site", "__version__", "find_sites"]
+__all__ = [
+    "HeteroscedasticDropout",
+    "LupiClassifier",
+    "LupiRegressor",
+    "SVMPlus",
+    "Site",
+    "__version__",
+    "attach",
+    "find_sites",
+]
 
 
 _HOMES = {
     "HeteroscedasticDropout": "lupi.nn.noise",
+    "LupiClassifier": "lupi.estimators.network",
+    "LupiRegressor": "lupi.estimators.network",
+    "SVMPlus": "lupi.estimators.svm_plus",
     "Site": "lupi.nn.sites",
+    "attach": "lupi.attached",
     "find_sites": "lupi.nn.sites",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import torch only when something that needs it is asked for."""
+    """Import torch or scikit-learn only when something that needs it is asked for."""
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'lupi' has no attribute {name!r}")

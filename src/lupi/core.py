@@ -23,10 +23,12 @@ XstarKind = Literal["region", "vector"]
 """region: a map (B, 1, H, W) in [0, 1], 1 on the object, aligned with the picture x;
 vector: (B, D)."""
 
+OutputKind = Literal["classes", "gaussian", "tokens"]
+"""classes: logits (B, K); gaussian: mean and log-variance of a number, (B, 2); tokens: logits of
+each word of a sequence (B, T, K), T of each batch's own (the task is a `SequenceTask`)."""
 
 Inputs = Any
 """What a network sees: a tensor (B, ...), or a named tuple of tensors with B rows each."""
-
 
 Control = Literal["real", "shuffled", "constant", "random"]
 """What a training row's x* is: its own, another row's, the mean, or a random draw."""
@@ -87,6 +89,7 @@ class Task(Protocol):
     xstar_kind: XstarKind
     xstar_dim: int
     """Channels of a region (1), or the length of a vector; 0: the data have no x*."""
+    output_kind: OutputKind
 
     def splits(
         self, size: int, seed: int, control: Control, xstar_frac: float, reveal: bool = False
@@ -177,8 +180,8 @@ class Method(nn.Module):
     """Whether what predicts is more than the task's network."""
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
     """The kinds of x* it can use."""
-    takes_sequences: ClassVar[bool] = False
-    """Whether it can train a `SequenceTask`."""
+    output_kinds: ClassVar[tuple[OutputKind, ...]] = ("classes", "gaussian")
+    """The kinds of output it can train."""
     Settings: ClassVar[type[Settings]]
 
     def __init__(self, net: nn.Module, task: Task, settings: Any) -> None:

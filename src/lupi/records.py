@@ -1,10 +1,12 @@
 """What runs leave on disk, and how it is read back. No torch: evidence and report build on this.
 
-    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs
+    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs,
+                                             warnings about the data
     runs/<comparison>/<run id>/settings.json resolved settings of the run
                                metrics.jsonl one row per epoch, appended and fsynced
                                result.json   written whole, then renamed: the run is finished
                                environment.json  machine and versions (not part of the result)
+                               preprocessing.json  of tables: how new rows become x
                                samples.npz   a few pictures with their variance maps, if any
                                failure.txt   traceback of the last attempt, if it failed
                                checkpoint/   weights
@@ -128,6 +130,8 @@ class Arm:
     """The fraction of training rows that carry x*."""
     family: str = ""
     """What arms have in common that differ in `xstar_frac` alone; empty for an arm of its own."""
+    classical: bool = False
+    """No network: shown beside the others, and never a control."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +184,16 @@ def write_comparison(
     arms: Iterable[Arm],
     metric: Metric,
     plan: Iterable[PlannedRun],
+    warnings: Iterable[str] = (),
 ) -> None:
-    """Record what a comparison is going to run."""
+    """Record what a comparison is going to run, and what is known of its data before that."""
     document = {
         "format": FORMAT,
         "settings": dict(settings),
         "arms": [asdict(arm) for arm in arms],
         "metric": asdict(metric),
         "runs": [asdict(run) for run in plan],
+        "warnings": list(warnings),
     }
     write_json(folder / "comparison.json", document)
 
@@ -206,8 +212,8 @@ def read_comparison(folder: Path) -> ComparisonRecord:
             f"{path} has record format {document.get('format')!r}, this lupi reads {FORMAT}; "
             "use the version of lupi that wrote it"
         )
-    warnings: list[str] = []
     try:
+        warnings = [str(text) for text in document.get("warnings", [])]
         plan = [PlannedRun(**row) for row in document["runs"]]
         arms = [Arm(**row) for row in document["arms"]]
         metric = Metric(**document["metric"])

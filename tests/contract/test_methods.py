@@ -15,6 +15,7 @@ from lupi.data.xstar import append_xstar
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, check_kind, find_method, methods
 from lupi.train.run import RunSettings, splits_for
+from made_table import table_task
 from made_text import translation_task
 
 REGION = {"prior": {"inside": 0.1, "outside": 1.0}, "sites": ["trunk.site2"]}
@@ -60,11 +61,11 @@ VARIANTS = [
 
 
 BETWEEN_LAYERS = {"sites": ["*.between.*"]}
-FOR_SEQUENCES = [
-    *(Variant(name, {}) for name, method in methods().items() if method.takes_sequences),
+FOR_SENTENCES = [
+    *(Variant(name, {}) for name, method in methods().items() if "tokens" in method.output_kinds),
     Variant("gaussian-dropout", {**BETWEEN_LAYERS, "variance": 0.3}),
     Variant("het-dropout", BETWEEN_LAYERS),
-    Variant("het-dropout", {"reading": "official", "beta": 0.1}),
+    Variant("het-dropout", {"reading": "official-translation", "beta": 0.1}),
     Variant("het-dropout", {"missing": "prior"}),
     Variant("het-dropout", {"curriculum": True}),
 ]
@@ -82,13 +83,18 @@ def sentences_word_by_word() -> Task:
 TASKS: dict[str, Callable[[], Task]] = {
     "digits": digits_task,
     "vector": VectorTask,
+    "table-classes": lambda: table_task("late"),
+    "table-numbers": lambda: table_task("hours"),
     "sentences": sentences,
     "sentences-word-by-word": sentences_word_by_word,
 }
-KINDS = {"digits": "region", "vector": "vector"}
+KINDS = {name: "region" if name == "digits" else "vector" for name in TASKS}
 PAIRS = [
-    *((name, variant) for name in KINDS for variant in VARIANTS if KINDS[name] in variant.kinds),
-    *((name, variant) for name in TASKS if name not in KINDS for variant in FOR_SEQUENCES),
+    (name, variant)
+    for name in TASKS
+    for variant in (FOR_SENTENCES if name.startswith("sentences") else VARIANTS)
+    if KINDS[name] in variant.kinds
+    and (name != "table-numbers" or "gaussian" in find_method(variant.method).output_kinds)
 ]
 
 
@@ -288,10 +294,12 @@ def test_every_method_trains_a_resnet(name: str) -> None:
         assert list(method.student().state_dict()) == list(task.network().state_dict())
 
 
-@pytest.mark.parametrize("name", [n for n, m in methods().items() if not m.takes_sequences])
-def test_other_methods_refuse_sequences(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [n for n, m in methods().items() if "tokens" not in m.output_kinds]
+)
+def test_other_methods_refuse_sentences(name: str) -> None:
     task = sentences()
-    with pytest.raises(LupiError, match=r"can't train on sequences|of kind vector"):
+    with pytest.raises(LupiError, match=r"can't train outputs of kind tokens|of kind vector"):
         build_method(name, {}, task.network(), task)
 
 
@@ -299,6 +307,15 @@ def test_other_methods_refuse_sequences(name: str) -> None:
 def test_methods_for_pictures_refuse_vectors(name: str) -> None:
     task = VectorTask()
     with pytest.raises(LupiError, match=f"method {name} can't use x\\* of kind vector"):
+        build_method(name, {}, task.network(), task)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, m in methods().items() if "vector" in m.kinds and len(m.output_kinds) == 1]
+)
+def test_methods_for_classes_refuse_numbers(name: str) -> None:
+    task = table_task("hours")
+    with pytest.raises(LupiError, match=f"method {name} can't train outputs of kind gaussian"):
         build_method(name, {}, task.network(), task)
 
 

@@ -4,9 +4,13 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from made_table import rows, write_csv
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -37,6 +41,7 @@ LUPI = list(dict.fromkeys(line.split("  #")[0] for line in COMMANDS if line.star
 def test_lupi_commands(tmp_path: Path) -> None:
     """In the order of the pages, as a reader would; training is cut short, nothing else."""
     assert LUPI
+    write_csv(tmp_path / "deliveries.csv", rows())  # the reader's own table
     for command in LUPI:
         arguments = shlex.split(command)[1:]
         arguments, redirect, target = (
@@ -77,17 +82,18 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_setting_is_documented() -> None:
     from lupi.compare.settings import ArmSettings, ComparisonSettings, PaperSettings
     from lupi.methods.registry import methods
-    from lupi.tasks.image import ImageNetworkSettings
+    from lupi.settings import Settings
     from lupi.tasks.picture_files import AugmentSettings
     from lupi.tasks.registry import TASKS
-    from lupi.tasks.translation_settings import TranslationNetworkSettings
     from lupi.theory.curves import BoundSettings
+    from lupi.train.classical import CLASSICAL
     from lupi.train.settings import TrainSettings
 
     page = (ROOT / "docs/settings.md").read_text()
-    tasks = [task.Settings for task in TASKS.values()]
-    networks = (ImageNetworkSettings, TranslationNetworkSettings)
-    for model in (*tasks, AugmentSettings, *networks, TrainSettings):
+    models: list[type[Settings]] = [AugmentSettings, TrainSettings]
+    models += [settings for task in TASKS.values() for settings in (task.Settings, task.Network)]
+    models += [model.Settings for model in CLASSICAL.values()]
+    for model in models:
         for key in model.model_fields:
             assert f"`{key}`" in page, key
     for part in (ComparisonSettings, ArmSettings, PaperSettings):
@@ -100,3 +106,19 @@ def test_every_setting_is_documented() -> None:
         page = (ROOT / f"docs/methods/{method.name}.md").read_text()
         for key in method.Settings.model_fields:
             assert f"`{key}`" in page, f"{method.name}: {key}"
+
+
+def test_every_parameter_is_documented() -> None:
+    from inspect import signature
+
+    import lupi
+
+    pages: dict[str, list[Callable[..., Any]]] = {
+        "docs/own-network.md": [lupi.attach],
+        "docs/estimators.md": [lupi.LupiClassifier, lupi.SVMPlus],
+    }
+    for page, takers in pages.items():
+        text = (ROOT / page).read_text()
+        for taker in takers:
+            for key in set(signature(taker).parameters) - {"net"}:
+                assert f"`{key}`" in text, f"{page}: {key}"

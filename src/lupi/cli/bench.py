@@ -44,7 +44,7 @@ def bench(
     known = {
         name: method
         for name, method in all_methods().items()
-        if task is _Task.pictures or method.takes_sequences
+        if task is _Task.pictures or "tokens" in method.output_kinds
     }
     names = [find_method(name).name for name in methods] if methods else list(known)
     on_pictures = task is _Task.pictures

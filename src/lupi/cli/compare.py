@@ -7,17 +7,37 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from lupi.cli.output import Json, Sets, Workers, prepare_data, print_summary, resumable, say
+
+TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet", ".pq")
+"""How the names of tables end; anything else is settings."""
 
 
 def compare(
     settings: Annotated[
         Path,
         typer.Argument(
-            help="A YAML file, or the name of one that comes with lupi, such as `tiny/sizes`."
+            metavar="FILE",
+            help="A YAML file, the name of one that comes with lupi, such as `tables/students`, "
+            "or a table (CSV, Parquet).",
         ),
     ],
+    target: Annotated[
+        str | None, typer.Option(help="Of a table: the column to predict.", metavar="COLUMN")
+    ] = None,
+    privileged: Annotated[
+        str | None,
+        typer.Option(help="Of a table: the columns that are x*.", metavar="COLUMN,COLUMN"),
+    ] = None,
+    ignore: Annotated[
+        str | None,
+        typer.Option(help="Of a table: columns to leave out.", metavar="COLUMN,COLUMN"),
+    ] = None,
+    print_settings: Annotated[
+        bool, typer.Option("--print-settings", help="Print the YAML of the comparison and exit.")
+    ] = False,
     set_: Sets = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")
@@ -32,12 +52,60 @@ def compare(
     written to `report.html` in the folder of the records.
 
     Example: `lupi compare mine.yaml --set seeds=8 --set train.epochs=40`
+
+    A table needs no settings: all other columns are x, validation and test rows are held out,
+    and the methods are compared with their controls, gradient boosting and a linear model.
+
+    Example: `lupi compare pupils.csv --target G3 --privileged G1,G2 --ignore Id`
     """
     from lupi.configs import find_settings
+    from lupi.report.provenance import as_yaml
     from lupi.settings import override, read_yaml
 
-    raw = override(read_yaml(find_settings(settings)), set_ or [])
+    columns = {"target": target, "privileged": privileged, "ignore": ignore}
+    if settings.suffix.lower() in TABLES:
+        raw = _table_settings(settings, columns, set_ or [])
+    else:
+        _refuse_columns(columns)
+        raw = read_yaml(find_settings(settings))
+    raw = override(raw, set_ or [])
+    if print_settings:
+        print(as_yaml(raw), end="")
+        return
     run_comparison(raw, out, workers, as_json, command=command_line())
+
+
+def _refuse_columns(columns: dict[str, str | None]) -> None:
+    from lupi.errors import LupiError
+
+    for option, value in columns.items():
+        if value is not None:
+            raise LupiError(
+                f"--{option} is for a table ({', '.join(TABLES)}); in settings it is task.{option}"
+            )
+
+
+def _table_settings(
+    path: Path, columns: dict[str, str | None], changes: list[str]
+) -> dict[str, Any]:
+    """Return the comparison that the options of a table stand for; --set task.… counts already."""
+    from lupi.compare.table import table_comparison
+    from lupi.errors import LupiError
+    from lupi.settings import override
+
+    task: dict[str, Any] = {"path": str(path)}
+    for option, value in columns.items():
+        if value is not None:
+            names = [name.strip() for name in value.split(",")]
+            task[option] = value if option == "target" else names
+    task = override({"task": task}, [c for c in changes if c.startswith("task.")])["task"]
+    for option in ("target", "privileged"):
+        if option not in task:
+            raise LupiError(
+                f"{path} is taken for a table, whose columns have to be named: give --target and "
+                f"--privileged, as in lupi compare {path} --target y --privileged a,b"
+            )
+    return table_comparison(task)
 
 
 def command_line() -> str:
@@ -66,6 +134,8 @@ def run_comparison(
     with resumable():
         prepare_data(settings.task)
     plan = make_plan(settings)
+    for warning in plan.warnings:
+        say(f"[yellow]warning:[/] {escape(warning)}")
     folder = out or Path("runs") / plan.settings.name
     n_workers = workers or _n_cores()
     with resumable(), opened(plan, folder) as jobs:

@@ -10,25 +10,24 @@ from rich.table import Table
 from lupi.cli.output import Json, print_json
 
 if TYPE_CHECKING:
-    from lupi.core import Method
+    from lupi.train.classical import Learner
 
 
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show the settings of this method.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the methods, or the settings of one of them.
+    """List the methods and the classical models, or the settings of one of them.
 
     Example: `lupi methods het-dropout`
     """
-    from lupi.methods.registry import find_method
-    from lupi.methods.registry import methods as all_methods
+    from lupi.train.classical import find_learner, learners
 
     if name is not None:
-        method = find_method(name)
+        method = find_learner(name)
         _print_settings(method) if not as_json else print_json(method.Settings.model_json_schema())
         return
-    found = [_describe(method) for method in all_methods().values()]
+    found = [_describe(method) for method in learners().values()]
     if as_json:
         print_json({"methods": found})
         return
@@ -51,7 +50,7 @@ def _use(entry: dict[str, Any]) -> str:
     return "yes" if entry["uses_xstar"] else "no"
 
 
-def _describe(method: "type[Method]") -> dict[str, Any]:
+def _describe(method: "Learner") -> dict[str, Any]:
     return {
         "name": method.name,
         "summary": method.summary,
@@ -61,7 +60,7 @@ def _describe(method: "type[Method]") -> dict[str, Any]:
     }
 
 
-def _print_settings(method: "type[Method]") -> None:
+def _print_settings(method: "Learner") -> None:
     console = Console()
     console.print(f"[bold]{method.name}[/]: {method.summary}\n")
     if not method.Settings.model_fields:

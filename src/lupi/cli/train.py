@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lupi.cli.output import Json, Sets, prepare_data, print_json, resumable, say, stderr
@@ -44,6 +45,8 @@ def train(
     with resumable():
         prepare_data(comparison.task)
     plan = make_plan(comparison)
+    for warning in plan.warnings:
+        say(f"[yellow]warning:[/] {escape(warning)}")
     arm = arm or plan.arms[0].name
     if arm not in (names := [a.name for a in plan.arms]):
         raise LupiError(f"--arm: {unknown_name('arm', arm, names)}")

@@ -30,6 +30,7 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
             plan.arms,
             plan.metric,
             [planned for planned, _ in plan.runs],
+            plan.warnings,
         )
         yield missing_jobs(plan, folder)
     finally:

@@ -8,10 +8,11 @@ from pydantic import Field, field_validator, model_validator
 
 from lupi.core import Control
 from lupi.errors import LupiError
-from lupi.methods.registry import build_method, find_method
+from lupi.methods.registry import build_method
 from lupi.records import Arm, Metric, PlannedRun
 from lupi.settings import Settings, merge, unknown_name
-from lupi.tasks.registry import build_task
+from lupi.tasks.registry import AnyTask, build_task
+from lupi.train.classical import CLASSICAL, check_classical, find_learner
 from lupi.train.run import RunSettings
 
 
@@ -96,20 +97,22 @@ class Plan:
     arms: list[Arm]
     metric: Metric
     runs: list[tuple[PlannedRun, RunSettings]]
+    warnings: tuple[str, ...] = ()
+    """What the task found in its data that a reader of the verdict must know."""
 
 
 def make_plan(settings: ComparisonSettings) -> Plan:
     """Check every setting, build every arm once, and list the runs, one seed after another."""
-    metric = None
+    task = None
     arms: list[Arm] = []
     runs: list[tuple[PlannedRun, RunSettings]] = []
     for family, name, arm in _arms(settings):
-        method = find_method(arm.method)
+        method = find_learner(arm.method)
         uses_xstar = method.uses_xstar and arm.xstar_frac > 0
         # Without x* there is nothing to replace: the arm is a control itself.
         controls: tuple[Control, ...] = ("real", *arm.controls) if uses_xstar else ("real",)
         first = _run_settings(settings, name, arm, "real", settings.sizes[0], settings.seeds[0])
-        metric = _try_out(first, max(settings.sizes), name)
+        task = _try_out(first, max(settings.sizes), name)
         for control in controls:
             suffix = "" if control == "real" else f"/{control}"
             full_name = name + suffix
@@ -122,6 +125,7 @@ def make_plan(settings: ComparisonSettings) -> Plan:
                     sees_xstar_at_test=method.sees_xstar_at_test,
                     xstar_frac=arm.xstar_frac,
                     family=family + suffix if arm.xstar_fracs else "",
+                    classical=arm.method in CLASSICAL,
                 )
             )
             for size in settings.sizes:
@@ -129,17 +133,17 @@ def make_plan(settings: ComparisonSettings) -> Plan:
                 for seed in settings.seeds:
                     run = sized.model_copy(update={"seed": seed})
                     runs.append((PlannedRun(run.run_id, full_name, size, seed), run))
-    assert metric is not None
+    assert task is not None
     _check_paper(settings, [arm.name for arm in arms])
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
-    return Plan(settings, arms, metric, runs)
+    return Plan(settings, arms, task.metric, runs, task.warnings)
 
 
 def _arms(settings: ComparisonSettings) -> Iterator[tuple[str, str, ArmSettings]]:
     """Yield each arm with the key it stands under and its name, which fractions tell apart."""
     for key, arm in settings.arms.items():
         for setting in ("controls", "xstar_fracs"):
-            if getattr(arm, setting) and not find_method(arm.method).uses_xstar:
+            if getattr(arm, setting) and not find_learner(arm.method).uses_xstar:
                 raise LupiError(
                     f"arms.{key}.{setting}: {arm.method} does not use x*: drop `{setting}`"
                 )
@@ -182,12 +186,16 @@ def _run_settings(
         raise LupiError(f"arm {name}: {error}") from None
 
 
-def _try_out(run: RunSettings, largest: int, name: str) -> Metric:
+def _try_out(run: RunSettings, largest: int, name: str) -> AnyTask:
     """Build the task and the arm once, so that mistakes show before hours have passed."""
     try:
         task = build_task(run.task, run.network)
-        task.splits(largest, run.seed, run.control, run.xstar_frac)
-        build_method(run.method, run.settings, task.network(), task)
+        reveal = find_learner(run.method).sees_xstar_at_test
+        task.splits(largest, run.seed, run.control, run.xstar_frac, reveal)
+        if run.method in CLASSICAL:
+            check_classical(CLASSICAL[run.method], task)
+        else:
+            build_method(run.method, run.settings, task.network(), task)
     except LupiError as error:
         raise LupiError(f"arm {name}: {error}") from None
-    return task.metric
+    return task

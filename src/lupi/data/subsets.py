@@ -7,19 +7,24 @@ from lupi.core import derive_seed
 from lupi.errors import LupiError
 
 
-def nested_rows(labels: NDArray[np.int64], size: int, seed: int) -> NDArray[np.int64]:
-    """Return `size` rows, balanced over the classes, nested in `size` for one seed.
+def nested_rows(
+    labels: NDArray[np.int64], size: int, seed: int, balanced: bool = True
+) -> NDArray[np.int64]:
+    """Return `size` rows, nested in `size` for one seed, balanced over the classes or as frequent.
 
-    Each class is shuffled, and the classes are dealt in turns: the first `size` rows dealt.
+    Each class is shuffled, and the classes are dealt in turns: the first `size` rows dealt. If
+    not `balanced`, a class has its turn the more often the more rows it has.
     """
     if not 0 < size <= len(labels):
         raise LupiError(f"a training set of {size} rows was asked for; there are {len(labels)}")
     rng = np.random.default_rng(derive_seed(seed, "subset"))
     shuffled = rng.permutation(len(labels))
-    turn = np.empty(len(labels), dtype=np.int64)
+    turn = np.empty(len(labels))
     for label in np.unique(labels):
         of_class = shuffled[labels[shuffled] == label]
-        turn[of_class] = np.arange(len(of_class))
+        turn[of_class] = np.arange(len(of_class)) + 0.5
+        if not balanced:
+            turn[of_class] /= len(of_class)
     return shuffled[np.argsort(turn[shuffled], kind="stable")][:size]
 
 

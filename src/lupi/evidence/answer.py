@@ -70,6 +70,8 @@ class ArmSummary:
     family: str
     """What arms have in common that differ in `xstar_frac` alone; empty for an arm of its own."""
     cells: tuple[Cell, ...]
+    classical: bool = False
+    """No network: shown beside the others, and never a control."""
 
 
 @dataclass(frozen=True, slots=True)

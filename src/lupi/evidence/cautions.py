@@ -36,6 +36,7 @@ def cautions(
         yield (
             f"no better than a predictor that ignores x (score {scores.trivial:.3g}): {unlearned}"
         )
+    yield from _beaten_networks(arms, scores)
     if bare := [
         arm for arm in record.arms if is_candidate(arm) and not own_controls(arm, record.arms)
     ]:
@@ -46,6 +47,27 @@ def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:
     if cell.mean is None or scores.trivial is None:
         return False
     return scores.sign * cell.mean <= scores.sign * scores.trivial
+
+
+def _beaten_networks(arms: Sequence[ArmSummary], scores: Scores) -> Iterator[str]:
+    """Say where a classical model has a better mean than every network that predicts from x."""
+    networks = [arm for arm in arms if not arm.classical and not arm.sees_xstar_at_test]
+    for classical in (arm for arm in arms if arm.classical):
+        beaten = [
+            cell.size
+            for i, cell in enumerate(classical.cells)
+            if cell.mean is not None
+            and all(
+                (mean := arm.cells[i].mean) is not None
+                and scores.sign * mean < scores.sign * cell.mean
+                for arm in networks
+            )
+        ]
+        if beaten:
+            yield (
+                f"{classical.name} scores better than every network at {at_sizes(beaten)}: "
+                "ship that there, whatever x* does for networks"
+            )
 
 
 def _without_control(arms: Sequence[Arm]) -> str:

@@ -102,6 +102,7 @@ def _judged(arm: Arm, arms: Sequence[Arm], reference: Arm, scores: Scores) -> Ar
         xstar_frac=arm.xstar_frac,
         family=arm.family,
         cells=tuple(cells),
+        classical=arm.classical,
     )
 
 

@@ -10,8 +10,8 @@ correction for the number of controls. Over the sizes p is Holm-corrected. Words
     underpowered              no outcome with this many seeds could have reached p < alpha
     no detectable difference  everything else
 
-Arms that can't show that x* helps (controls, arms without x*, oracles) are held against the
-reference alone.
+Arms that can't show that x* helps (controls, arms without x*, oracles, classical models) are held
+against the reference alone. A classical model is no control: it says nothing of x*.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,8 @@ def find_reference(arms: Sequence[Arm]) -> Arm:
 
 def is_candidate(arm: Arm | ArmSummary) -> bool:
     """Whether this arm can show that x* helps: it trains with the real x*, predicts without."""
-    return arm.uses_xstar and arm.control == "real" and not arm.sees_xstar_at_test
+    is_fair = not arm.sees_xstar_at_test and not arm.classical
+    return arm.uses_xstar and arm.control == "real" and is_fair
 
 
 def own_controls(arm: Arm, arms: Sequence[Arm]) -> list[Arm]:
@@ -70,7 +71,11 @@ def controls(arm: Arm, arms: Sequence[Arm]) -> list[Arm]:
     reference = find_reference(arms)
     if not is_candidate(arm):
         return [] if arm == reference else [reference]
-    without = [other for other in arms if not other.uses_xstar and other != reference]
+    without = [
+        other
+        for other in arms
+        if not other.uses_xstar and not other.classical and other != reference
+    ]
     own = [other for other in own_controls(arm, arms) if other.uses_xstar]
     return [reference, *without, *own]
 

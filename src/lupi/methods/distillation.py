@@ -4,7 +4,8 @@
 
 Lopez-Paz, Bottou, Schölkopf, Vapnik: "Unifying distillation and privileged information", ICLR
 2016. T = lambda = 1 is what the paper's text fixes; it scans both on MNIST. What is ours: where
-x* is a region, the teacher is a network like the student that sees the blacked-out picture.
+x* is a region, the teacher is a network like the student that sees the blacked-out picture; where
+y is a number, the teacher gives a normal distribution (the paper's SARCOS: a number).
 """
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Stage, Task
 from lupi.data.regions import blackout
-from lupi.nn.soft_labels import SoftReading, count_classes, imitation_loss
+from lupi.nn.soft_labels import SoftReading, count_outputs, imitation_loss
 from lupi.settings import Settings
 
 
@@ -45,7 +46,7 @@ class Distillation(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: DistillationSettings) -> None:
         super().__init__(net, task, settings)
-        n_classes = count_classes(net, task.example())
+        n_outputs = count_outputs(net, task.example(), task.output_kind)
         self.teacher: nn.Module
         if task.xstar_kind == "region":
             self.teacher = task.network()
@@ -53,7 +54,7 @@ class Distillation(Method):
             self.teacher = nn.Sequential(
                 nn.Linear(task.xstar_dim, settings.n_hidden),
                 nn.ReLU(),
-                nn.Linear(settings.n_hidden, n_classes),
+                nn.Linear(settings.n_hidden, n_outputs),
             )
 
     def stages(self) -> tuple[Stage, ...]:
@@ -85,6 +86,7 @@ class Distillation(Method):
         output = self.net(batch.x)
         weight = self.settings.imitation * has
         hard = self.task.example_loss(output, batch.y)
-        soft = imitation_loss(output, advice, self.settings.temperature, self.settings.reading)
+        s, kind = self.settings, self.task.output_kind
+        soft = imitation_loss(output, advice, s.temperature, s.reading, kind)
         task, imitation = ((1 - weight) * hard).mean(), (weight * soft).mean()
         return Losses(task + imitation, {"task": task.detach(), "imitation": imitation.detach()})

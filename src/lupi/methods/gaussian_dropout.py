@@ -34,7 +34,7 @@ class GaussianDropout(Method):
     name = "gaussian-dropout"
     summary = "noise of one fixed variance at the sites, no x*"
     uses_xstar = False
-    takes_sequences = True
+    output_kinds = ("classes", "gaussian", "tokens")
     Settings = GaussianDropoutSettings
 
     def __init__(self, net: nn.Module, task: Task, settings: GaussianDropoutSettings) -> None:

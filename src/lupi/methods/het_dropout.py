@@ -20,7 +20,8 @@ from lupi.data.regions import blackout, mask_box
 from lupi.errors import LupiError
 from lupi.nn.batchnorm import untracked
 from lupi.nn.encoders import MapEncoder, feature_encoders, vector_encoder
-from lupi.nn.noise import HeteroscedasticDropout, Missing, Norm, Reading, Reduce, bounded
+from lupi.nn.noise import HeteroscedasticDropout, Missing, Norm, Reading, Reduce
+from lupi.nn.site_noise import SiteNoise
 from lupi.nn.sites import Attachment, find_sites, site_shapes
 from lupi.settings import Settings
 
@@ -96,7 +97,7 @@ class HetDropout(Method):
     name = "het-dropout"
     summary = "x* sets the variance of the noise at the sites (CVPR 2018)"
     uses_xstar = True
-    takes_sequences = True
+    output_kinds = ("classes", "gaussian", "tokens")
     Settings = HetDropoutSettings
 
     def __init__(self, net: nn.Module, task: Task, settings: HetDropoutSettings) -> None:
@@ -119,7 +120,7 @@ class HetDropout(Method):
         if settings.curriculum and not learns:
             raise LupiError("curriculum: it trains h* first; with `learn: false` there is none")
         hstars = self._hstars() if learns else {}
-        self.drops = nn.ModuleDict({_key(name): self._drop(hstars.get(name)) for name in sites})
+        self.drops = SiteNoise({name: self._drop(hstars.get(name)) for name in sites})
         self._now: tuple[dict[str, Tensor], Tensor] | None = None
         self._attachment = Attachment(sites, {name: partial(self._noise, name) for name in sites})
 
@@ -156,18 +157,12 @@ class HetDropout(Method):
             self._now = None
         y = batch.y.repeat(len(output) // len(batch.y), *[1] * (batch.y.dim() - 1))
         task = self.task.example_loss(output, y).mean()
-        penalty = torch.stack([self._drop_at(name).penalty() for name in self._shapes]).sum()
+        penalty = self.drops.penalty()
         return Losses(task + penalty, {"task": task.detach(), "penalty": penalty.detach()})
 
-    @torch.no_grad()
     def logvars(self, batch: Batch) -> Mapping[str, Tensor]:
         """Return log h*(x*) at each site for the rows that have x*."""
-        inputs, has = self._site_inputs(batch)
-        out = {}
-        for name, value in inputs.items():
-            h = value.new_empty(1).expand(len(value), *self._shapes[name])
-            out[name] = bounded(self._drop_at(name).variances(h, value, has)[0][has])
-        return out
+        return self.drops.logvars(self._shapes, *self._site_inputs(batch))
 
     def student(self) -> nn.Module:
         """Return a plain copy of the student, without noise."""
@@ -178,13 +173,8 @@ class HetDropout(Method):
         if self._now is None:  # a pass that is not a training step
             return h
         inputs, has = self._now
-        noisy: Tensor = self._drop_at(name)(h, inputs[name], has)
+        noisy: Tensor = self.drops.at(name)(h, inputs[name], has)
         return noisy
-
-    def _drop_at(self, name: str) -> HeteroscedasticDropout:
-        drop = self.drops[_key(name)]
-        assert isinstance(drop, HeteroscedasticDropout)
-        return drop
 
     def _site_inputs(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
         """Return what h* sees at each site, and the rows (B,) that have it."""
@@ -262,8 +252,3 @@ class HetDropout(Method):
             units = [self._shapes[name][-1] for name in self._without_map]
             hstars |= zip(self._without_map, feature_encoders(self._n_features, units), strict=True)
         return hstars
-
-
-def _key(name: str) -> str:
-    """Return a site's name as a key that nn.ModuleDict takes."""
-    return name.replace(".", "/")

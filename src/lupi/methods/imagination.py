@@ -36,7 +36,7 @@ class Imagination(Method):
     summary = "the encoder predicts the vector x*, by a margin (IJCNLP 2017)"
     uses_xstar = True
     kinds = ("vector",)
-    takes_sequences = True
+    output_kinds = ("classes", "gaussian", "tokens")
     Settings = ImaginationSettings
 
     def __init__(self, net: nn.Module, task: Task, settings: ImaginationSettings) -> None:

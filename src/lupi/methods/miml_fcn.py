@@ -42,6 +42,7 @@ class MimlFcn(Method):
     name = "miml-fcn"
     summary = "a second network predicts each example's loss from x*"
     uses_xstar = True
+    output_kinds = ("classes",)  # the slack is never negative, and neither may the loss be
     Settings = MimlFcnSettings
 
     def __init__(self, net: nn.Module, task: Task, settings: MimlFcnSettings) -> None:

@@ -19,7 +19,7 @@ class NoXstar(Method):
     name = "no-xstar"
     summary = "plain training on x alone, Bernoulli dropout"
     uses_xstar = False
-    takes_sequences = True
+    output_kinds = ("classes", "gaussian", "tokens")
     Settings = NoXstarSettings
 
     def loss(self, batch: Batch) -> Losses:

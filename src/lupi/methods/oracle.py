@@ -77,7 +77,7 @@ class Oracle(Method):
     name = "oracle"
     summary = "sees x* at test too: an upper mark, not a competitor"
     uses_xstar = True
-    takes_sequences = True
+    output_kinds = ("classes", "gaussian", "tokens")
     sees_xstar_at_test = True
     extends_student = True
     Settings = OracleSettings

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 import lupi.methods
-from lupi.core import Method, SequenceTask, Task
+from lupi.core import Method, Task
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
 
@@ -41,7 +41,7 @@ def build_method(name: str, settings: dict[str, Any], net: nn.Module, task: Task
 
 
 def check_kind(method: type[Method], task: Task) -> None:
-    """Refuse a task whose x* the method can't use."""
+    """Refuse a task whose x* the method can't use, or whose output it can't train."""
     if task.xstar_kind not in method.kinds:
         raise LupiError(
             f"method {method.name} can't use x* of kind {task.xstar_kind}; "
@@ -51,8 +51,8 @@ def check_kind(method: type[Method], task: Task) -> None:
         raise LupiError(
             f"method {method.name} uses x*, and this task has none: name its file as task.xstar"
         )
-    if isinstance(task, SequenceTask) and not method.takes_sequences:
-        fitting = [name for name, other in methods().items() if other.takes_sequences]
+    if task.output_kind not in method.output_kinds:
         raise LupiError(
-            f"method {method.name} can't train on sequences; those that can: {', '.join(fitting)}"
+            f"method {method.name} can't train outputs of kind {task.output_kind}; "
+            f"it trains {', '.join(method.output_kinds)}"
         )

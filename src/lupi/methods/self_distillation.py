@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import nn
 
 from lupi.core import Batch, Losses, Method, Stage, Task
-from lupi.nn.soft_labels import SoftReading, count_classes, imitation_loss
+from lupi.nn.soft_labels import SoftReading, count_outputs, imitation_loss
 from lupi.settings import Settings
 
 
@@ -41,7 +41,7 @@ class SelfDistillation(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: SelfDistillationSettings) -> None:
         super().__init__(net, task, settings)
-        count_classes(net, task.example())
+        count_outputs(net, task.example(), task.output_kind)
         self.teacher = task.network()
 
     def stages(self) -> tuple[Stage, ...]:
@@ -60,6 +60,7 @@ class SelfDistillation(Method):
             advice = self.teacher.eval()(batch.x)
         output, weight = self.net(batch.x), self.settings.imitation
         hard = self.task.example_loss(output, batch.y).mean()
-        soft = imitation_loss(output, advice, self.settings.temperature, self.settings.reading)
+        s, kind = self.settings, self.task.output_kind
+        soft = imitation_loss(output, advice, s.temperature, s.reading, kind)
         task, imitation = (1 - weight) * hard, weight * soft.mean()
         return Losses(task + imitation, {"task": task.detach(), "imitation": imitation.detach()})

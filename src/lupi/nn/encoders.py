@@ -1,9 +1,11 @@
 """Networks h* from x* to offsets of the log-variance from its prior."""
 
 import math
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.parameter import UninitializedParameter
 
 
 def _zero(layer: nn.Linear | nn.Conv2d) -> nn.Module:
@@ -16,6 +18,44 @@ def _zero(layer: nn.Linear | nn.Conv2d) -> nn.Module:
 def vector_encoder(n_in: int, n_out: int, n_hidden: int = 64) -> nn.Sequential:
     """Map a vector (B, n_in) to units (B, n_out), starting at zero: the prior itself."""
     return nn.Sequential(nn.Linear(n_in, n_hidden), nn.ReLU(), _zero(nn.Linear(n_hidden, n_out)))
+
+
+class LazyUnits(nn.Module):
+    """A linear layer (B, n_in) to (B, n_out) that is made at its first pass, at zero.
+
+    An optimizer may take its weights before, as those of PyTorch's own lazy layers; but someone
+    has to set `n_out`, which no input tells.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_out: int | None = None
+        self.weight: nn.Parameter | UninitializedParameter = UninitializedParameter()
+        self.bias: nn.Parameter | UninitializedParameter = UninitializedParameter()
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Map features to units."""
+        if isinstance(self.weight, UninitializedParameter):
+            assert self.n_out is not None
+            self._make(self.n_out, h.shape[-1])
+        return F.linear(h, self.weight, self.bias)
+
+    def _make(self, n_out: int, n_in: int) -> None:
+        for weight, shape in ((self.weight, (n_out, n_in)), (self.bias, (n_out,))):
+            assert isinstance(weight, UninitializedParameter)
+            weight.materialize(shape)
+            nn.init.zeros_(weight)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        saved = state.get(f"{prefix}weight")
+        if saved is not None and isinstance(self.weight, UninitializedParameter):
+            self._make(*saved.shape)
+        super()._load_from_state_dict(state, prefix, *rest)
+
+
+def lazy_vector_encoder(n_in: int, n_hidden: int = 64) -> nn.Sequential:
+    """Return a `vector_encoder` for a number of units that is known later."""
+    return nn.Sequential(nn.Linear(n_in, n_hidden), nn.ReLU(), LazyUnits())
 
 
 def feature_encoders(n_in: int, n_units: list[int]) -> list[nn.Module]:

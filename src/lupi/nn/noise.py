@@ -60,16 +60,17 @@ def fit_to(values: Tensor, h: Tensor) -> Tensor:
     (B, C, h, w) is averaged or repeated to (B, C, H, W). Where `h` has more rows than
     `values` (several noise draws per example), the rows are repeated.
     """
+    given = values.shape
     if values.dim() == 2 and h.dim() == 3:
         values = values[:, None, :]  # (B, C) -> (B, 1, C)
     elif values.dim() == 2 and h.dim() > 3:
         values = values.reshape(*values.shape, *[1] * (h.dim() - 2))  # (B, C) -> (B, C, 1, 1)
-    elif values.dim() == 4 and h.dim() == 4:
-        if values.shape[2:] != h.shape[2:] and values.shape[2:] != (1, 1):
-            values = F.interpolate(values, h.shape[2:], mode="area")
-    elif values.dim() != h.dim():
+    elif values.dim() == h.dim() == 4 and values.shape[2:] not in (h.shape[2:], (1, 1)):
+        values = F.interpolate(values, h.shape[2:], mode="area")
+    fits = all(n in (1, m) for n, m in zip(values.shape[1:], h.shape[1:], strict=False))
+    if values.dim() != h.dim() or not fits:
         raise ValueError(
-            f"a log-variance of shape {tuple(values.shape)} can't be fitted to activations of "
+            f"a log-variance of shape {tuple(given)} can't be fitted to activations of "
             f"shape {tuple(h.shape)}: give (B, units), or a map (B, channels, height, width) "
             "at a site that has one"
         )
@@ -199,6 +200,15 @@ class HeteroscedasticDropout(nn.Module):
             logvar = logvar.nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
             fill = self._logvar_of_missing(logvar, has)
             return torch.where(_rows(has, logvar), logvar, fill), prior, has
+
+    def forget(self) -> None:
+        """Forget the last training pass, and with it its graph."""
+        self._last = None
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether there is a training pass that a penalty could be of."""
+        return self._last is not None
 
     def penalty(self) -> Tensor:
         """Return beta * ||log h* - log h0|| of the last training pass, mean over rows with x*."""

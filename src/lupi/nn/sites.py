@@ -1,12 +1,14 @@
 """Sites: the named places of a network where noise may enter or an activation may be read.
 
 Every `nn.Dropout` is a site, and so is every `Site` placed by hand. A site's name is its path
-in the network, such as `trunk.site2` or `head.drop1`.
+in the network, such as `trunk.site2` or `head.drop1`. Any other layer becomes one when it is named
+in full, such as `layer3.1`: the site is then behind it.
 """
 
 import contextlib
 import fnmatch
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,16 +30,19 @@ class Site(nn.Module):
 def find_sites(net: nn.Module, patterns: Sequence[str] | None = None) -> dict[str, nn.Module]:
     """Return the sites whose names match one of the patterns (`head.*`), in order.
 
-    Without patterns, return every dropout layer: what the paper replaces.
+    Without patterns, return every dropout layer: what the paper replaces. A name without
+    wildcards may be that of any layer.
     """
-    sites = {name: m for name, m in net.named_modules() if isinstance(m, (Site, *DROPOUTS))}
+    layers = dict(net.named_modules())
+    sites = {name: m for name, m in layers.items() if isinstance(m, (Site, *DROPOUTS))}
     if patterns is None:
         return {name: m for name, m in sites.items() if not isinstance(m, Site)}
     for pattern in patterns:
-        if not fnmatch.filter(sites, pattern):
+        if pattern not in layers and not fnmatch.filter(sites, pattern):
             known = ", ".join(sites) or "none: it has no nn.Dropout and no Site"
             raise LupiError(f"no site of the network matches {pattern!r}; its sites: {known}")
-    return {n: m for n, m in sites.items() if any(fnmatch.fnmatch(n, p) for p in patterns)}
+    matching = {name for pattern in patterns for name in fnmatch.filter(sites, pattern)}
+    return {name: m for name, m in layers.items() if name in matching or name in patterns}
 
 
 class Attachment:
@@ -63,7 +68,8 @@ class Attachment:
         for name, module in self._sites.items():
             if isinstance(module, DROPOUTS):
                 module.p = 0.0
-            self._handles.append(module.register_forward_hook(_replace(self._transforms[name])))
+            hook = partial(_replace, name, self._transforms[name])
+            self._handles.append(module.register_forward_hook(hook))
 
     def detach(self) -> None:
         """Take the functions away: the network is as it was."""
@@ -84,11 +90,26 @@ class Attachment:
             self.attach()
 
 
-def _replace(transform: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        return transform(inputs[0]) if module.training else output
+def _replace(
+    name: str,
+    transform: Callable[[Tensor], Tensor],
+    module: nn.Module,
+    inputs: tuple[Tensor, ...],
+    output: Any,
+) -> Any:
+    return transform(_at_site(name, module, inputs, output)) if module.training else output
 
-    return hook
+
+def _at_site(name: str, module: nn.Module, inputs: tuple[Tensor, ...], output: Any) -> Tensor:
+    """Return the activations at a site: before dropout, or behind any other layer."""
+    if isinstance(module, DROPOUTS):
+        return inputs[0]
+    if not isinstance(output, Tensor):
+        raise LupiError(
+            f"site {name}: {type(module).__name__} returns a {type(output).__name__}, no tensor; "
+            "name a layer that returns one, or place a `Site` behind it"
+        )
+    return output
 
 
 @contextlib.contextmanager
@@ -111,12 +132,11 @@ def reading(sites: Mapping[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
     the activations before dropout.
     """
     seen: dict[str, Tensor] = {}
-    handles = [
-        module.register_forward_hook(
-            lambda m, inputs, output, name=name: seen.__setitem__(name, inputs[0])
-        )
-        for name, module in sites.items()
-    ]
+
+    def read(name: str, module: nn.Module, inputs: tuple[Tensor, ...], output: Any) -> None:
+        seen[name] = _at_site(name, module, inputs, output)
+
+    handles = [m.register_forward_hook(partial(read, name)) for name, m in sites.items()]
     try:
         yield seen
     finally:

@@ -2,6 +2,9 @@
 
     s = softmax(teacher / T),   loss = cross-entropy(s, softmax(student))
 
+Of a number, the teacher gives a normal distribution, and its variance times T is what softmax at
+temperature T is to classes: both are the density to the power 1 / T.
+
 Hinton, Vinyals, Dean: "Distilling the Knowledge in a Neural Network", 2015; Lopez-Paz et al.:
 "Unifying distillation and privileged information", ICLR 2016.
 """
@@ -10,7 +13,9 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from lupi.core import OutputKind
 from lupi.errors import LupiError
+from lupi.nn.gaussian import gaussian_cross_entropy, moments
 from lupi.nn.taps import try_pass
 
 SoftReading = Literal["paper", "official", "hinton"]
@@ -19,19 +24,27 @@ hinton: the student at temperature T, times T^2."""
 
 
 def imitation_loss(
-    student: Tensor, teacher: Tensor, temperature: float, reading: SoftReading = "paper"
+    student: Tensor,
+    teacher: Tensor,
+    temperature: float,
+    reading: SoftReading = "paper",
+    kind: OutputKind = "classes",
 ) -> Tensor:
     """Return the cross-entropy of each row (B,) with the teacher's soft labels."""
-    soft = (teacher / temperature).softmax(1)  # (B, K)
-    own = student / temperature if reading == "hinton" else student
-    each = -(soft * own.log_softmax(1)).sum(1)
+    own = temperature if reading == "hinton" else 1.0
+    if kind == "gaussian":
+        mean, logvar = moments(teacher)
+        each = gaussian_cross_entropy(student, mean, temperature * logvar.exp(), own)
+    else:
+        soft = (teacher / temperature).softmax(1)  # (B, K)
+        each = -(soft * (student / own).log_softmax(1)).sum(1)
     return each if reading == "paper" else temperature**2 * each
 
 
-def count_classes(net: nn.Module, x: Tensor) -> int:
-    """Return the number of classes a network tells apart; refuse one without class logits."""
+def count_outputs(net: nn.Module, x: Tensor, kind: OutputKind) -> int:
+    """Return how many numbers a network gives per row; refuse classes that are no logits."""
     output = try_pass(net, x)
-    if output.dim() != 2 or output.shape[1] < 2:
+    if kind == "classes" and (output.dim() != 2 or output.shape[1] < 2):
         raise LupiError(
             "distillation softens the probabilities of classes; this network's output is "
             f"{tuple(output.shape[1:])} per row, not two or more class logits"

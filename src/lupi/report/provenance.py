@@ -1,6 +1,6 @@
 """Where a result comes from: its settings as YAML, the machines, the command that repeats it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,12 @@ def settings_yaml(record: ComparisonRecord) -> str:
         settings["arms"] = dict(sorted(arms, key=lambda item: rank.get(item[0], len(rank))))
     keys = [key for key in KEY_ORDER if key in settings]
     keys += [key for key in settings if key not in KEY_ORDER]
-    ordered = {key: settings[key] for key in keys}
-    return yaml.dump(ordered, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=96)
+    return as_yaml({key: settings[key] for key in keys})
+
+
+def as_yaml(settings: Mapping[str, Any]) -> str:
+    """Write settings as a person would."""
+    return yaml.dump(dict(settings), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=96)
 
 
 def environments(folders: Iterable[Path]) -> tuple[dict[str, str], list[str]]:

@@ -125,6 +125,9 @@ def _legend(summary: Summary) -> Iterator[str]:
     oracles = [arm.name for arm in summary.arms if arm.sees_xstar_at_test]
     if oracles:
         yield f"sees x* at test too, so is no competitor: {', '.join(oracles)}"
+    classical = [arm.name for arm in summary.arms if arm.classical]
+    if classical:
+        yield f"no network, shown for comparison: {', '.join(classical)}"
     if summary.trivial is not None:
         yield f"a predictor that ignores x scores {score(summary.trivial, summary.metric)}"
 

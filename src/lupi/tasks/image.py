@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Control, Inputs, Split, Splits, XstarKind
+from lupi.core import Control, Inputs, OutputKind, Split, Splits, XstarKind
 from lupi.data.pictures import Pictures, PictureSplit
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.windows import Cropping
@@ -62,6 +62,8 @@ class ImageTask:
     metric = Metric("accuracy")
     xstar_kind: XstarKind = "region"
     xstar_dim = 1
+    output_kind: OutputKind = "classes"
+    warnings: tuple[str, ...] = ()
     found: Mapping[str, int] = MappingProxyType({})
     """What was wrong with the source, or had to be changed, and how often."""
 
@@ -118,6 +120,9 @@ class ImageTask:
             return PictureSplit(pictures.x, pictures.y, rows, self._cropping)
         regions, has = pictures.regions(rows, control, seed)
         return PictureSplit(pictures.x, pictures.y, rows, self._cropping, regions, has)
+
+    def preprocessing(self, size: int, seed: int) -> None:
+        """Nothing is to be known beside the student: it takes plain pixels."""
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""

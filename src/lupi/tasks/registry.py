@@ -10,16 +10,22 @@ from lupi.tasks.image import ImageTask
 from lupi.tasks.image_folder import ImageFolderTask
 from lupi.tasks.imagenet import ImagenetTask
 from lupi.tasks.picture_files import PictureFilesTask, load_pictures
+from lupi.tasks.table import TableTask
 from lupi.tasks.tiny_imagenet import TinyImagenetTask
 from lupi.tasks.translation import TranslationTask
 
-TASKS: dict[str, type[DigitsTask] | type[PictureFilesTask] | type[TranslationTask]] = {
+TASKS: dict[
+    str, type[DigitsTask] | type[PictureFilesTask] | type[TableTask] | type[TranslationTask]
+] = {
     "digits": DigitsTask,
     "tiny-imagenet": TinyImagenetTask,
     "imagenet": ImagenetTask,
     "image-folder": ImageFolderTask,
+    "table": TableTask,
     "translation": TranslationTask,
 }
+
+AnyTask = ImageTask | TableTask | TranslationTask
 
 
 def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -29,12 +35,10 @@ def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[st
     return {"name": task["name"], **resolved}, cls.Network.parse(network, "network").resolved()
 
 
-def build_task(task: dict[str, Any], network: dict[str, Any]) -> ImageTask | TranslationTask:
+def build_task(task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
     """Build a task from its settings."""
     cls, options = _lookup(task)
-    built: ImageTask | TranslationTask = cls(
-        cls.Settings.parse(options, "task"), cls.Network.parse(network, "network")
-    )
+    built: AnyTask = cls(cls.Settings.parse(options, "task"), cls.Network.parse(network, "network"))
     return built
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Control, Generated, Inputs, Split, Splits, XstarKind
+from lupi.core import Control, Generated, Inputs, OutputKind, Split, Splits, XstarKind
 from lupi.data.controls import control_vectors
 from lupi.data.parallel_text import Pairs, is_blank, read_pairs
 from lupi.data.sentence_vectors import VectorFiles, Vectors
@@ -34,6 +34,8 @@ class TranslationTask:
     metric = Metric("bleu", selected_by="accuracy")
     xstar_kind: XstarKind = "vector"
     xstar_dim = 0
+    output_kind: OutputKind = "tokens"
+    warnings: tuple[str, ...] = ()
 
     def __init__(self, settings: TranslationSettings, network: TranslationNetworkSettings) -> None:
         self.settings, self.network_settings = settings, network
@@ -209,6 +211,9 @@ class TranslationTask:
         translator = build_translator(net, self.source, self.target, self.settings)
         lines = translator.translate(pairs.source, *beside)
         return Generated(lines, *score_lines(lines, pairs.target, self.settings.tokenised))
+
+    def preprocessing(self, size: int, seed: int) -> None:
+        """Nothing beside the vocabularies: see `save`."""
 
     def save(self, folder: Path) -> None:
         """Write the vocabularies."""

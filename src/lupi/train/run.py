@@ -26,6 +26,7 @@ from lupi.records import (
 )
 from lupi.settings import Settings
 from lupi.tasks.registry import build_task, resolve_task
+from lupi.train.classical import CLASSICAL, find_learner, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import Row, fit
 from lupi.train.settings import TrainSettings
@@ -52,7 +53,7 @@ class RunSettings(Settings):
     def resolve(self) -> "RunSettings":
         """Return the same with every name checked and every default filled in."""
         task, network = resolve_task(self.task, self.network)
-        settings = find_method(self.method).Settings.parse(self.settings, "settings").resolved()
+        settings = find_learner(self.method).Settings.parse(self.settings, "settings").resolved()
         return self.model_copy(update={"task": task, "network": network, "settings": settings})
 
     @property
@@ -81,17 +82,15 @@ def run(
 def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -> dict[str, Any]:
     torch.set_num_threads(settings.train.n_threads)
     task = build_task(settings.task, settings.network)
+    if settings.method in CLASSICAL:
+        return _run_classical(settings, task)
     splits = splits_for(find_method(settings.method), task, settings)
+    if preprocessing := task.preprocessing(settings.size, settings.seed):
+        write_json(folder / "preprocessing.json", preprocessing)
     if isinstance(task, SequenceTask):
         task.save(folder)
 
-    def build(attempt: int) -> Method:
-        # The student's weights come first and alone: every arm starts from the same ones.
-        torch.manual_seed(derive_seed(settings.seed, "student", attempt))
-        net = task.network()
-        torch.manual_seed(derive_seed(settings.seed, "method", attempt))
-        return build_method(settings.method, settings.settings, net, task)
-
+    build = builder(task, settings.method, settings.settings, settings.seed)
     fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch)
     trivial = task.trivial(splits.train, splits.test)
     metrics = {"val": {}, "test": trivial}
@@ -139,12 +138,43 @@ def _generate(
     return signatures
 
 
+def _run_classical(settings: RunSettings, task: Task) -> dict[str, Any]:
+    """Return a result like a network's, of a model that has no epochs and no student."""
+    model = CLASSICAL[settings.method]
+    splits = task.splits(settings.size, settings.seed, "real", 1.0)
+    own, n_threads = model.Settings.parse(settings.settings, "settings"), settings.train.n_threads
+    return {
+        "format": FORMAT,
+        "status": "finished",
+        "metrics": score_classical(model, own, task, splits, settings.seed, n_threads),
+        "trivial": task.trivial(splits.train, splits.test),
+        "collapsed": None,
+        "sites": {},
+        "best_epoch": 0,
+        "epochs": 0,
+        "restarts": 0,
+    }
+
+
 def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
     """Return the rows of a run: x* is revealed outside of training to an oracle and nobody else."""
     options = (settings.size, settings.seed, settings.control, settings.xstar_frac)
     if method.sees_xstar_at_test:
         return reveal(task.splits(*options, reveal=True))
     return task.splits(*options)
+
+
+def builder(task: Task, method: str, settings: Any, seed: int) -> Callable[[int], Method]:
+    """Return what builds a method over a new student for attempt 0, 1, …: other weights each."""
+
+    def build(attempt: int) -> Method:
+        # The student's weights come first and alone: every arm starts from the same ones.
+        torch.manual_seed(derive_seed(seed, "student", attempt))
+        net = task.network()
+        torch.manual_seed(derive_seed(seed, "method", attempt))
+        return build_method(method, settings, net, task)
+
+    return build
 
 
 def _environment(settings: RunSettings) -> dict[str, str]:

@@ -25,6 +25,27 @@ def test_a_pattern_without_a_site_lists_the_sites() -> None:
         find_sites(make_net(), ["fc"])
 
 
+def test_any_layer_that_is_named_in_full_is_a_site_behind_it() -> None:
+    net = make_net()
+    sites = find_sites(net, ["3", "4"])
+    assert list(sites) == ["3", "4"]
+    x = torch.randn(2, 1, 5, 5)
+    with reading(sites) as seen:
+        net.eval()(x)
+    assert torch.equal(seen["3"], seen["4"])
+    with attached(find_sites(net, ["3"]), {"3": lambda h: h * 0 + 7}):
+        assert (net.train()[:4](x) == 7).all()
+
+
+def test_a_layer_that_returns_no_tensor_is_no_site() -> None:
+    net = nn.Sequential(nn.LSTM(3, 4))
+    with (
+        pytest.raises(LupiError, match="site 0: LSTM returns a tuple, no tensor"),
+        reading(find_sites(net, ["0"])),
+    ):
+        net(torch.zeros(2, 5, 3))
+
+
 def test_a_site_is_the_identity() -> None:
     h = torch.randn(2, 3)
     assert Site()(h) is h

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from lupi.errors import LupiError
-from lupi.nn.soft_labels import count_classes, imitation_loss
+from lupi.nn.soft_labels import count_outputs, imitation_loss
 
 # softmax(log 9, 0) = (.9, .1); at temperature 2 the teacher says (.75, .25)
 TEACHER = torch.tensor([[math.log(9), 0.0]])
@@ -38,4 +38,4 @@ def test_a_student_that_agrees_has_the_least_loss() -> None:
 @pytest.mark.parametrize("net", [nn.Linear(3, 1), nn.Unflatten(1, (3, 1))])
 def test_outputs_that_are_no_classes_are_refused(net: nn.Module) -> None:
     with pytest.raises(LupiError, match="not two or more class logits"):
-        count_classes(net, torch.zeros(2, 3))
+        count_outputs(net, torch.zeros(2, 3), "classes")

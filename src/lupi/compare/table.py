@@ -1,0 +1,79 @@
+"""The whole honest comparison of a table, from nothing but what its columns are for."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lupi.data.table import TableSettings
+from lupi.errors import LupiError
+from lupi.tasks.table import TableNetworkSettings, TableTask
+
+LARGEST_SIZE = 1600
+"""x* is for few labels: of a long table no more rows than this are trained on by default."""
+SMALLEST_SIZE = 20
+N_SIZES = 3
+TRAIN = {
+    "epochs": 12,
+    "batch_size": 32,
+    "steps_per_epoch": 25,
+    "lr": 0.003,
+    "weight_decay": 0.001,
+    "schedule": "adaptive",
+    "patience": 4,
+    "n_decays": 1,
+}
+SOFT = {"imitation": 0.5}
+"""Distillation and its control believe the teacher as much as the label."""
+# Noise of variance 1 is as strong as the network's Bernoulli dropout of 0.5.
+ARMS: dict[str, dict[str, Any]] = {
+    "no-xstar": {"method": "no-xstar"},
+    "gaussian-dropout": {"method": "gaussian-dropout", "settings": {"variance": 1.0}},
+    "het-dropout": {
+        "method": "het-dropout",
+        "settings": {"prior": 1.0, "beta": 0.1},
+        "controls": ["shuffled"],
+    },
+    "distillation": {"method": "distillation", "settings": SOFT, "controls": ["shuffled"]},
+    "self-distillation": {"method": "self-distillation", "settings": SOFT},
+    "oracle": {"method": "oracle"},
+    "gradient-boosting": {"method": "gradient-boosting"},
+    "linear": {"method": "linear"},
+}
+
+
+def table_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the raw settings of a comparison on a table: arms, sizes, seeds and training.
+
+    Args:
+        task: settings of the table task: at least path, target and privileged.
+    """
+    settings = TableSettings.parse(task, "task")
+    table = TableTask(settings, TableNetworkSettings())
+    arms = {name: dict(arm) for name, arm in ARMS.items()}
+    if not table.can_reveal:
+        del arms["oracle"]
+    return {
+        "name": _name(settings.path),
+        "task": {"name": "table", **task},
+        "train": dict(TRAIN),
+        "arms": arms,
+        "sizes": default_sizes(table.n_train),
+        "seeds": 8,
+    }
+
+
+def default_sizes(n_train: int) -> list[int]:
+    """Return up to three sizes, each twice the one before; the last is all rows, or 1600."""
+    if n_train < SMALLEST_SIZE:
+        raise LupiError(
+            f"{n_train} rows are left for training; a comparison takes {SMALLEST_SIZE} or more"
+        )
+    largest = min(n_train, LARGEST_SIZE)
+    sizes = [largest // 2**i for i in reversed(range(N_SIZES))]
+    return [size for size in sizes if size >= SMALLEST_SIZE]
+
+
+def _name(path: Path) -> str:
+    """Return the file's name as the name of a comparison."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._") or "table"

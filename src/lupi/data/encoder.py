@@ -1,0 +1,231 @@
+"""From the columns of a table to vectors: fitted on training rows, kept as plain JSON.
+
+Every column becomes some raw values (a number: itself; a category: one-hot with "other"; a date:
+days, and the time of year, week and day as sine and cosine), each then (raw - shift) * factor. A
+missing value is 0 after that, which is the mean of numbers; an indicator tells that it is missing.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lupi.errors import LupiError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ColumnKind = Literal["number", "category", "date"]
+
+MAX_CATEGORIES = 32
+"""The most frequent ones have a place of their own, the others share one."""
+MIN_ROWS = 2
+"""A category in fewer rows than this is one of the others."""
+LARGEST = 10.0
+"""Standard deviations from the mean at which a number is cut off."""
+CYCLES = (365.2425, 7.0, 1.0)
+"""Days in a year, a week, a day."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How one column becomes `width` numbers."""
+
+    name: str
+    kind: ColumnKind
+    categories: tuple[str, ...] = ()
+    indicator: bool = False
+    """Whether a last number tells that the value is missing."""
+    shift: tuple[float, ...] = ()
+    factor: tuple[float, ...] = ()
+    """0 where the training rows tell nothing: a constant, a category that none of them has."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers it becomes."""
+        raw = {"number": 1, "category": len(self.categories) + 1, "date": 1 + 2 * len(CYCLES)}
+        return raw[self.kind] + self.indicator
+
+    def raw(self, values: "pd.Series[Any]") -> Floats:
+        """Return (N, width) before shift and factor; NaN where the value is missing."""
+        if self.kind == "number":
+            raw = _numbers(values, self.name)[:, None]
+        elif self.kind == "date":
+            raw = _date_parts(_days(values))
+        else:
+            raw = _one_hot(values, self.categories)
+        if self.indicator:
+            raw = np.column_stack([raw, np.isnan(raw[:, 0])])
+        return raw
+
+    def fit(self, values: "pd.Series[Any]") -> "Column":
+        """Return the same with the shift and factor of training rows."""
+        raw = self.raw(values)
+        known = ~np.isnan(raw)
+        n_known = np.maximum(known.sum(0), 1)
+        mean = np.where(known, raw, 0.0).sum(0) / n_known
+        std = np.sqrt(np.where(known, (raw - mean) ** 2, 0.0).sum(0) / n_known)
+        is_flag = np.full(self.width, self.kind == "category")
+        is_flag[-1] |= self.indicator
+        shift = np.where(is_flag, 0.0, mean)
+        tells = np.where(is_flag, mean > 0, std > 1e-9 * np.maximum(np.abs(mean), 1e-9))
+        factor = np.where(tells, 1 / np.where(is_flag | ~tells, 1.0, std), 0.0)
+        return replace(self, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
+
+    def transform(self, values: "pd.Series[Any]") -> Floats:
+        """Return (N, width)."""
+        scaled: Floats = (self.raw(values) - np.array(self.shift)) * np.array(self.factor)
+        return np.nan_to_num(scaled).clip(-LARGEST, LARGEST)
+
+
+@dataclass(frozen=True, slots=True)
+class TableEncoder:
+    """Maps rows of a table to vectors (N, width).
+
+    `lay_out` decides from all rows to choose from what becomes of each column, so that vectors
+    have the same length in every run; `fit` takes means and scales from a run's own rows.
+    """
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def lay_out(
+        cls, frame: "pd.DataFrame", categorical: Sequence[str] = (), indicators: bool = True
+    ) -> "TableEncoder":
+        """Decide the kind, categories and indicator of each column.
+
+        Args:
+            frame: rows to choose training rows from.
+            categorical: columns that are categories although they hold numbers.
+            indicators: whether to tell which values are missing.
+        """
+        return cls(
+            tuple(
+                _lay_out(str(name), frame[name], name in categorical, indicators)
+                for name in frame.columns
+            )
+        )
+
+    @property
+    def width(self) -> int:
+        """The length of the vectors."""
+        return sum(column.width for column in self.columns)
+
+    def fit(self, frame: "pd.DataFrame") -> "TableEncoder":
+        """Return an encoder with the means and scales of these rows."""
+        return TableEncoder(tuple(column.fit(frame[column.name]) for column in self.columns))
+
+    def transform(self, frame: "pd.DataFrame") -> NDArray[np.float32]:
+        """Return the vectors of rows (N, width), of these or of another table."""
+        for column in self.columns:
+            if column.name not in frame.columns:
+                known = ", ".join(str(name) for name in frame.columns)
+                raise LupiError(f"the table has no column {column.name!r}; it has {known}")
+        parts = [column.transform(frame[column.name]) for column in self.columns]
+        return np.concatenate(parts, axis=1).astype(np.float32)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values from which `from_json` makes the same encoder."""
+        return {"columns": [asdict(column) for column in self.columns]}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> "TableEncoder":
+        """Make an encoder of what `to_json` returned."""
+        return cls(
+            tuple(
+                Column(
+                    column["name"],
+                    column["kind"],
+                    tuple(column["categories"]),
+                    column["indicator"],
+                    tuple(column["shift"]),
+                    tuple(column["factor"]),
+                )
+                for column in document["columns"]
+            )
+        )
+
+
+def is_number(values: "pd.Series[Any]") -> bool:
+    """Whether a column holds numbers; truth values are categories."""
+    return values.dtype.kind in "iuf"
+
+
+def texts(values: "pd.Series[Any]") -> list[str | None]:
+    """Return categories as text, None where missing; 1 and 1.0 are the same."""
+    missing = values.isna().to_numpy()
+    return [None if gone else _text(v) for v, gone in zip(values.tolist(), missing, strict=True)]
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _lay_out(name: str, values: "pd.Series[Any]", as_category: bool, indicators: bool) -> Column:
+    indicator = indicators and bool(values.isna().any())
+    if is_number(values) and not as_category:
+        finite = np.isfinite(_numbers(values, name))
+        return Column(name, "number", indicator=indicators and not finite.all())
+    if not as_category and _is_date(values):
+        return Column(name, "date", indicator=indicator)
+    given = [text for text in texts(values) if text is not None]
+    found, counts = np.unique(np.array(given, dtype=object).astype(str), return_counts=True)
+    frequent = sorted(zip(-counts, found, strict=True))[:MAX_CATEGORIES]
+    kept = sorted(str(text) for count, text in frequent if -count >= MIN_ROWS)
+    return Column(name, "category", tuple(kept), indicator)
+
+
+def _numbers(values: "pd.Series[Any]", name: str) -> Floats:
+    """Return numbers, NaN where there is no finite one."""
+    import pandas as pd
+
+    numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    bad = np.isnan(numbers) & values.notna().to_numpy()
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise LupiError(
+            f"column {name!r} holds numbers, but {values.iloc[row]!r} in row {row + 1}; "
+            "correct it, or leave it empty if it is missing"
+        )
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def _is_date(values: "pd.Series[Any]") -> bool:
+    """Whether it holds dates, or text that begins with a year and a month and is all ISO dates."""
+    if values.dtype.kind == "M":
+        return True
+    given = values.dropna()
+    if not len(given) or not re.match(r"\d{4}-\d{2}", str(given.iloc[0])):
+        return False
+    return not np.isnan(_days(given)).any()
+
+
+def _days(values: "pd.Series[Any]") -> Floats:
+    """Return days since 1970, NaN where there is no date."""
+    import pandas as pd
+
+    dates = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601")
+    stamps = dates.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+    days = stamps.astype(np.int64) / 86_400e6
+    return np.where(np.isnat(stamps), np.nan, days)
+
+
+def _date_parts(days: Floats) -> Floats:
+    """Return (N, 7): days, and sine and cosine of each cycle."""
+    angles = [2 * np.pi * days / cycle for cycle in CYCLES]
+    return np.column_stack([days, *(part(a) for a in angles for part in (np.sin, np.cos))])
+
+
+def _one_hot(values: "pd.Series[Any]", categories: Sequence[str]) -> Floats:
+    """Return (N, K + 1), the last place for other categories; NaN where missing."""
+    place = {category: i for i, category in enumerate(categories)}
+    found = texts(values)
+    raw = np.zeros((len(found), len(categories) + 1))
+    raw[np.arange(len(found)), [place.get(text or "", len(categories)) for text in found]] = 1
+    raw[[text is None for text in found]] = np.nan
+    return raw

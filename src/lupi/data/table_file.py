@@ -1,0 +1,134 @@
+"""A table from a CSV or Parquet file, with its columns named and nothing interpreted yet."""
+
+import csv
+import hashlib
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lupi.errors import LupiError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEPARATORS = (",", ";", "\t", "|")
+N_SNIFFED = 20
+"""Lines looked at to find the separator."""
+PARQUET = (".parquet", ".pq")
+
+
+def read_table(
+    path: Path, separator: str | None = None, header: bool = True, decimal: str = "."
+) -> "pd.DataFrame":
+    """Return a table whose columns have distinct names, all of them text.
+
+    Args:
+        path: CSV, or Parquet if its name ends in .parquet or .pq.
+        separator: of a CSV's columns; None: found out from its first lines.
+        header: whether a CSV's first line names the columns; otherwise they are "0", "1", ….
+        decimal: the sign between a CSV's whole numbers and their fractions.
+    """
+    return _read(path, fingerprint_of(path), separator, header, decimal)
+
+
+def fingerprint_of(*paths: Path) -> str:
+    """Return 12 hex digits that change with the content of the files."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(hashlib.sha256(_bytes(path)).digest())
+    return digest.hexdigest()[:12]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise LupiError(f"table {path} does not exist") from None
+    except OSError as error:
+        raise LupiError(f"table {path} can't be read: {error}") from None
+
+
+@lru_cache(maxsize=4)
+def _read(
+    path: Path, content: str, separator: str | None, header: bool, decimal: str
+) -> "pd.DataFrame":
+    """Read; `content` is there for the cache alone, so that a changed file is read again."""
+    is_parquet = path.suffix.lower() in PARQUET
+    frame = _read_parquet(path) if is_parquet else _read_csv(path, separator, header, decimal)
+    if not len(frame):
+        raise LupiError(f"table {path} has no rows")
+    return frame
+
+
+def _read_parquet(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path, engine="pyarrow")
+    except ImportError:
+        raise LupiError(
+            f"table {path}: Parquet needs pyarrow; install it with pip install 'lupi[parquet]'"
+        ) from None
+    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+        raise LupiError(f"table {path} can't be read as Parquet: {error}") from None
+    frame.columns = pd.Index([str(name) for name in frame.columns])
+    _refuse_duplicates(path, list(frame.columns))
+    return frame
+
+
+def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    lines = _first_lines(path)
+    separator = separator or _sniff(lines)
+    first = next(csv.reader(lines, delimiter=separator))
+    names = [name.strip() for name in first] if header else [str(i) for i in range(len(first))]
+    _refuse_duplicates(path, names)
+    options: dict[str, Any] = {"sep": separator, "decimal": decimal, "skipinitialspace": True}
+    try:
+        frame: pd.DataFrame = pd.read_csv(
+            path,
+            header=0 if header else None,
+            names=names,
+            index_col=False,
+            encoding="utf-8-sig",
+            low_memory=False,
+            **options,
+        )
+    except (ValueError, pd.errors.ParserWarning) as error:  # ParserError is a ValueError
+        raise LupiError(f"table {path} can't be read as CSV: {error}") from None
+    return frame
+
+
+def _first_lines(path: Path) -> list[str]:
+    """Return some whole lines; refuse what is no text."""
+    start = _bytes(path)[: 2**16]
+    if not start.strip():
+        raise LupiError(f"table {path} is empty")
+    if b"\0" in start:
+        raise LupiError(f"table {path} is no text file; expected CSV, or Parquet in a .parquet")
+    try:
+        text = start.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.end < len(start) - 3:  # not only a letter that was cut in two at the end
+            raise LupiError(
+                f"table {path} is no UTF-8 text ({error.reason} at byte {error.start}); "
+                "save it as UTF-8"
+            ) from None
+        text = start[: error.start].decode("utf-8-sig")
+    return [line for line in text.splitlines() if line.strip()][:N_SNIFFED]
+
+
+def _sniff(lines: list[str]) -> str:
+    """Return the separator that occurs most often in the line with the fewest of it."""
+    return max(SEPARATORS, key=lambda sign: min(line.count(sign) for line in lines))
+
+
+def _refuse_duplicates(path: Path, names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise LupiError(
+            f"table {path} has more than one column named {twice[0]!r}: rename them, "
+            "or, if its first line names no columns, set header: false"
+        )

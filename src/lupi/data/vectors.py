@@ -1,0 +1,29 @@
+"""Rows of vectors, and the batches made of them."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Generator
+
+from lupi.core import Batch
+
+
+class VectorSplit:
+    """Rows in memory: x (N, F), y (N,), perhaps x* (N, D) with the rows (N,) that have it."""
+
+    def __init__(self, rows: Batch) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows.y)
+
+    def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
+        """Yield all rows: in order, or shuffled by the generator."""
+        n = len(self)
+        order = torch.arange(n) if shuffle is None else torch.randperm(n, generator=shuffle)
+        x, y, xstar, has_xstar = self.rows
+        for chosen in torch.split(order, batch_size):
+            if xstar is None or has_xstar is None:
+                yield Batch(x[chosen], y[chosen])
+            else:
+                yield Batch(x[chosen], y[chosen], xstar[chosen], has_xstar[chosen])

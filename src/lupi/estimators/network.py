@@ -1,0 +1,246 @@
+"""A small network as an estimator, trained by any method that uses x* as a vector."""
+
+import copy
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lupi.core import Batch
+from lupi.data.subsets import nested_rows
+from lupi.errors import LupiError
+from lupi.estimators.privileged import check_xstar
+from lupi.estimators.task import ArrayTask
+from lupi.methods.registry import find_method
+from lupi.nn.gaussian import moments
+from lupi.tasks.table import TableNetworkSettings
+from lupi.train.evaluate import is_collapsed
+from lupi.train.fit import Fitted, Row, fit
+from lupi.train.run import builder
+from lupi.train.settings import TrainSettings
+
+Array = NDArray[Any]
+MIN_STEPS = 20
+"""Batches in an epoch, at least: a few rows need as many steps as many."""
+
+
+class LupiEstimator(BaseEstimator):  # type: ignore[misc]
+    """What `LupiClassifier` and `LupiRegressor` share.
+
+    x and x* are standardised. A part of the rows is held out, without x*, to choose the epoch and
+    to end training.
+
+    Args:
+        method: any method for x* that is a vector (`lupi methods`), but no oracle.
+        settings: of the method, such as `{"beta": 0.1}`.
+        n_hidden: units of each hidden layer.
+        n_layers: hidden layers.
+        dropout: rate of the Bernoulli dropout, where the method has no noise of its own.
+        epochs: at most.
+        batch_size: rows.
+        lr: learning rate of Adam, to start with.
+        weight_decay: of Adam.
+        val_frac: fraction of the rows that is held out; 0: training rows are looked at instead.
+        random_state: of initial weights, held-out rows, batch order and noise.
+    """
+
+    def __init__(
+        self,
+        method: str = "het-dropout",
+        settings: dict[str, Any] | None = None,
+        *,
+        n_hidden: int = 64,
+        n_layers: int = 2,
+        dropout: float = 0.2,
+        epochs: int = 60,
+        batch_size: int = 64,
+        lr: float = 3e-3,
+        weight_decay: float = 1e-4,
+        val_frac: float = 0.2,
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.settings = settings
+        self.n_hidden = n_hidden
+        self.n_layers = n_layers
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.val_frac = val_frac
+        self.random_state = random_state
+
+    def _fit(self, X: Array, y: Array, n_classes: int | None, xstar: Any) -> None:
+        """Train on validated x, y as the network sees it, and x* as it was given."""
+        method, settings = self._method_for(xstar)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        task = self._task(X, y, n_classes, xstar, seed)
+        splits = task.splits(len(y), seed)
+        train = self._training(len(splits.train))
+        build = builder(task, method, settings, seed)
+        rows: list[Row] = []
+        # Training draws from torch's own generator; whoever calls shall not notice.
+        with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
+            fitted = fit(build, task, splits, train, seed, Path(folder), rows.append)
+        if not fitted.best_epoch:
+            raise LupiError(f"training diverged in its first epoch; lower lr, now {self.lr}")
+        self.student_ = fitted.method.student().eval().cpu()
+        self.method_ = method
+        self.n_iter_ = fitted.epochs
+        self.collapsed_ = is_collapsed(rows[-1]["sites"])
+        self._warn(fitted)
+
+    def _warn(self, fitted: Fitted) -> None:
+        """Say what the scores alone would not tell."""
+        if fitted.status == "diverged":
+            message = f"training diverged; the student is that of epoch {fitted.best_epoch}"
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        if self.collapsed_:
+            message = (
+                "the noise has collapsed: it no longer depends on x*, and the student is one of "
+                "Gaussian dropout; a lower `beta` in `settings` gives x* more freedom"
+            )
+            warnings.warn(message, UserWarning, stacklevel=4)
+
+    def _method_for(self, xstar: Any) -> tuple[str, dict[str, Any]]:
+        """Return the method and its settings; without x*, the plain model."""
+        method = find_method(self.method)
+        if method.sees_xstar_at_test:
+            raise LupiError(f"method {self.method} predicts from x*; an estimator has x alone")
+        if method.uses_xstar and xstar is None:
+            return "no-xstar", {}
+        return self.method, dict(self.settings or {})
+
+    def _task(self, X: Array, y: Array, n_classes: int | None, xstar: Any, seed: int) -> ArrayTask:
+        """Standardise x and x*, and hold rows out."""
+        xstar, has = check_xstar(xstar, len(y))
+        mean, scale = _moments(xstar[has])
+        xs = np.where(has[:, None], (xstar - mean) / scale, 0).astype(np.float32)
+        self.mean_, self.scale_ = _moments(_dense(X))
+        x = self._standardised(X)
+        train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
+        return ArrayTask(
+            Batch(*(torch.from_numpy(part[train]) for part in (x, y, xs, has))),
+            Batch(torch.from_numpy(x[val]), torch.from_numpy(y[val])),
+            n_classes,
+            TableNetworkSettings.parse(self._given("n_hidden", "n_layers", "dropout"), "network"),
+        )
+
+    def _training(self, n_rows: int) -> TrainSettings:
+        given = self._given("epochs", "batch_size", "lr", "weight_decay")
+        settings = TrainSettings.parse(given, "train")
+        one_pass = -(-n_rows // settings.batch_size)  # rounded up
+        return settings.model_copy(update={"steps_per_epoch": max(MIN_STEPS, one_pass)})
+
+    def _rows(self, labels: NDArray[np.int64], seed: int) -> tuple[Array, Array]:
+        """Return training and validation rows, classes in proportion; the same where few."""
+        if not 0 <= self.val_frac < 1:
+            raise LupiError(f"val_frac: got {self.val_frac}; expected a fraction in [0, 1)")
+        every = np.arange(len(labels))
+        n_train = len(labels) - round(self.val_frac * len(labels))
+        train = nested_rows(labels, n_train, seed, balanced=False) if n_train else every
+        val = np.setdiff1d(every, train)
+        return (train, val) if len(val) and len(train) > 1 else (every, every)
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        """Return parameters as plain numbers; a grid search gives NumPy's."""
+        values = {name: getattr(self, name) for name in names}
+        return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
+
+    def _standardised(self, X: Any) -> NDArray[np.float32]:
+        values: NDArray[np.float32] = ((_dense(X) - self.mean_) / self.scale_).astype(np.float32)
+        return values
+
+    @torch.no_grad()
+    def _outputs(self, X: Any) -> torch.Tensor:
+        """Return what the student says of each row.
+
+        In double precision: no digit that is shown depends on the rows beside it.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        student = copy.deepcopy(self.student_).double()
+        x = torch.from_numpy(self._standardised(X)).double()
+        return torch.cat([student(rows) for rows in x.split(4096)])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class LupiClassifier(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
+    """Classify vectors: trained with x*, predicting without."""
+
+    def fit(self, X: Any, y: Any, xstar: Any = None) -> Self:
+        """Train.
+
+        Args:
+            X: (N, F) numbers, dense or sparse.
+            y: classes, (N,).
+            xstar: (N, D) numbers, NaN where missing; None: the plain model, `no-xstar`.
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"a classifier needs two; y has one class: {self.classes_[0]!r}")
+        self._fit(X, codes.astype(np.int64), len(self.classes_), xstar)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each of `classes_`, (N, K)."""
+        probabilities: Array = self._outputs(X).softmax(1).numpy()
+        return probabilities
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of each row. x* can't be passed."""
+        best = self.predict_proba(X).argmax(1)
+        classes: Array = self.classes_[best]
+        return classes
+
+
+class LupiRegressor(RegressorMixin, LupiEstimator):  # type: ignore[misc]
+    """Predict a number as a normal distribution: trained with x*, predicting without."""
+
+    def fit(self, X: Any, y: Any, xstar: Any = None) -> Self:
+        """Train.
+
+        Args:
+            X: (N, F) numbers, dense or sparse.
+            y: numbers, (N,).
+            xstar: (N, D) numbers, NaN where missing; None: the plain model, `no-xstar`.
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        self.y_mean_, self.y_scale_ = _moments(y.astype(np.float64))
+        self._fit(X, ((y - self.y_mean_) / self.y_scale_).astype(np.float32), None, xstar)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the mean for each row, and with `return_std` its standard deviation too."""
+        mean, logvar = (part.numpy() for part in moments(self._outputs(X)))
+        mean = mean * self.y_scale_ + self.y_mean_
+        return (mean, np.exp(logvar / 2) * self.y_scale_) if return_std else mean
+
+
+def _dense(X: Any) -> Array:
+    dense: Array = X.toarray() if hasattr(X, "toarray") else X
+    return dense
+
+
+def _moments(values: Array) -> tuple[Any, Any]:
+    """Return mean and standard deviation of each column, 1 where there is none."""
+    if not len(values):
+        return 0.0, 1.0
+    std = values.std(axis=0)
+    return values.mean(axis=0), np.where(std > 0, std, 1.0)

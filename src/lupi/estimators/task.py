@@ -1,0 +1,76 @@
+"""A task over arrays in memory, for estimators."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lupi.core import Batch, Control, OutputKind, Split, Splits, XstarKind
+from lupi.data.vectors import VectorSplit
+from lupi.nn.gaussian import gaussian_cross_entropy
+from lupi.nn.mlp import MLP
+from lupi.records import Metric
+from lupi.tasks.table import TableNetworkSettings
+
+
+class ArrayTask:
+    """Classification or regression of vectors whose training and validation rows are given.
+
+    Args:
+        train: x (N, F), y, x* (N, D) and which rows have it. y is a class, or a standardised
+            number of which the network gives mean and log-variance.
+        val: x and y alone.
+        n_classes: None for regression.
+        network: of the student.
+    """
+
+    metric = Metric("loss", higher_is_better=False)
+    xstar_kind: XstarKind = "vector"
+
+    def __init__(
+        self, train: Batch, val: Batch, n_classes: int | None, network: TableNetworkSettings
+    ) -> None:
+        assert train.xstar is not None
+        self._parts = Splits(VectorSplit(train), VectorSplit(val), VectorSplit(val))
+        self._n_features = train.x.shape[1]
+        self._network_settings = network
+        self._n_outputs = n_classes or 2
+        self.xstar_dim = train.xstar.shape[1]
+        self.output_kind: OutputKind = "classes" if n_classes else "gaussian"
+
+    def splits(
+        self,
+        size: int,
+        seed: int,
+        control: Control = "real",
+        xstar_frac: float = 1.0,
+        reveal: bool = False,
+    ) -> Splits:
+        """Return the rows as they were given; whoever calls `fit` has chosen them."""
+        return self._parts
+
+    def network(self) -> nn.Module:
+        """Build the student, freshly initialised."""
+        s = self._network_settings
+        return MLP(self._n_features, self._n_outputs, s.n_hidden, s.n_layers, s.dropout)
+
+    def example(self) -> Tensor:
+        """Return two rows."""
+        return torch.zeros(2, self._n_features)
+
+    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """Return the cross-entropy, or the negative log-likelihood, of each row, (B,)."""
+        if self.output_kind == "gaussian":
+            return gaussian_cross_entropy(output, y)
+        return F.cross_entropy(output, y, reduction="none")
+
+    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+        """Return the mean loss, by which the best epoch is chosen."""
+        return {"loss": self.example_loss(output, y).mean().item()}
+
+    def trivial(self, train: Split, test: Split) -> dict[str, float]:
+        """Return nothing: scoring is scikit-learn's."""
+        return {}
+
+    def is_uninformative(self, output: Tensor) -> bool:
+        """Accept the same output for every row: there may be nothing to learn."""
+        return False

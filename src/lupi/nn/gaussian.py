@@ -1,0 +1,35 @@
+"""Outputs that are a normal distribution: mean and log-variance of a number, (B, 2).
+
+    -E log N(y; m, v) = (log v + ((m - mean)^2 + variance) / v + log 2 pi) / 2
+
+for y with some mean and variance: with none, the negative log-likelihood of a number.
+"""
+
+import math
+
+from torch import Tensor
+
+LOGVAR_MIN, LOGVAR_MAX = -8.0, 8.0
+"""Of a standardised target: no prediction is surer than 2 % of its spread."""
+
+
+def moments(output: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and log-variance of each row, (B,) both."""
+    return output[:, 0], output[:, 1].clamp(LOGVAR_MIN, LOGVAR_MAX)
+
+
+def gaussian_cross_entropy(
+    output: Tensor, mean: Tensor, variance: Tensor | float = 0.0, temperature: float = 1.0
+) -> Tensor:
+    """Return the cross-entropy of each row (B,) with numbers, or with other distributions.
+
+    Args:
+        output: mean and log-variance, (B, 2).
+        mean: of what is to be predicted, (B,).
+        variance: of what is to be predicted, (B,); 0 for a number.
+        temperature: the output's variance is multiplied by it, which flattens the distribution.
+    """
+    own, logvar = moments(output)
+    logvar = logvar + math.log(temperature)
+    squares = (own - mean).square() + variance
+    return 0.5 * (logvar + squares * (-logvar).exp() + math.log(2 * math.pi))

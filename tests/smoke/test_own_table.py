@@ -1,0 +1,91 @@
+"""Someone's own table, through the real command."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from test_command import Here, here, lupi  # noqa: F401  # a fixture
+
+from made_table import HEADER, rows, write_csv
+
+COLUMNS = ("--target", "hours", "--privileged", "rain,traffic", "--ignore", "late")
+FEW = "arms={no-xstar: {method: no-xstar}, het: {method: het-dropout}, linear: {method: linear}}"
+SHORT = ("--set", "seeds=1", "--set", "sizes=[30]", "--set", "train.epochs=1", "--set", FEW)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    return write_csv(tmp_path / "deliveries.csv", rows()).name
+
+
+def test_from_columns_to_verdict(tmp_path: Path) -> None:
+    made = [[*row[:5], row[7], *row[6:]] for row in rows()]  # x* gives the target away
+    write_csv(tmp_path / "deliveries.csv", made)
+    arguments = ("compare", "deliveries.csv", *COLUMNS, *SHORT, "--workers", "1", "--json")
+    done = lupi(*arguments, cwd=tmp_path)
+    assert "warning: privileged column 'rain' alone gives the target away" in done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["comparison"], summary["metric"], summary["n_finished"]) == (
+        "deliveries",
+        "r2",
+        3,
+    )
+    assert [arm["classical"] for arm in summary["arms"]] == [False, False, True]
+    assert "'rain' alone gives the target away" in summary["warnings"][0]
+    page = (tmp_path / "runs/deliveries/report.html").read_text()
+    assert "alone gives the target away" in page
+    text = lupi("report", "runs/deliveries", cwd=tmp_path).stdout
+    assert "no network, shown for comparison: linear" in text
+    again = lupi(*arguments, cwd=tmp_path)
+    assert "0 of 3 runs to do" in again.stderr
+    write_csv(tmp_path / "deliveries.csv", made[1:])
+    assert "3 of 3 runs to do" in lupi(*arguments, cwd=tmp_path).stderr  # the table is another
+
+
+def test_printed_settings_stand_for_the_same_comparison(table: str, here: Here) -> None:  # noqa: F811
+    changes = ("--set", "task.categorical=[packed]", "--set", "seeds=3")
+    code, printed, _ = here("compare", table, *COLUMNS, *changes, "--print-settings")
+    assert code == 0
+    raw = yaml.safe_load(printed)
+    assert raw["task"]["privileged"] == ["rain", "traffic"]
+    assert raw["task"]["categorical"] == ["packed"]
+    assert (raw["sizes"], raw["seeds"]) == ([30, 60], 3)
+    Path("deliveries.yaml").write_text(printed)
+    assert here("compare", "deliveries.yaml", "--print-settings")[1] == printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.csv", *COLUMNS], "table none.csv does not exist"),
+        (["deliveries.csv"], "give --target and --privileged"),
+        (["deliveries.csv", "--target", "hours"], "give --target and --privileged"),
+        (["deliveries.csv", "--target", "hour", "--privileged", "rain"], "did you mean `hours`"),
+        (["deliveries.csv", "--target", "hours", "--privileged", "rein"], "did you mean `rain`"),
+        (["mine.yaml", "--target", "hours"], "--target is for a table"),
+        (["deliveries.csv", *COLUMNS, "--set", "sizes=[61]"], "there are 60"),
+        (["deliveries.csv", *COLUMNS, "--set", "task.metrik=r2"], "did you mean `metric`"),
+    ],
+)
+def test_mistakes_end_in_a_message(
+    table: str,
+    here: Here,  # noqa: F811
+    arguments: list[str],
+    message: str,
+) -> None:
+    code, stdout, stderr = here("compare", *arguments)
+    assert code == 2
+    assert message in stderr.replace("\n", " ")
+    assert stdout == ""
+
+
+def test_classical_models_are_listed(here: Here) -> None:  # noqa: F811
+    listed = {m["name"] for m in json.loads(here("methods", "--json")[1])["methods"]}
+    assert {"gradient-boosting", "linear"} <= listed
+    assert "penalty" in here("methods", "linear")[1]
+
+
+def test_the_header_is_that_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/tables.md").read_text()
+    assert ",".join(HEADER) in page

@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+import lupi.configs
+from lupi.compare.settings import ComparisonSettings, make_plan
+from lupi.compare.table import default_sizes, table_comparison
+from lupi.data.table import TableSettings
+from lupi.errors import LupiError
+from lupi.records import read_comparison, write_comparison
+from made_table import HEADER, rows, write_csv
+
+CONFIGS = sorted((Path(lupi.configs.__file__).parent / "tables").glob("*.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("n_train", "sizes"),
+    [(198, [49, 99, 198]), (20594, [400, 800, 1600]), (60, [30, 60]), (20, [20])],
+)
+def test_sizes(n_train: int, sizes: list[int]) -> None:
+    assert default_sizes(n_train) == sizes
+
+
+def test_too_few_rows() -> None:
+    with pytest.raises(LupiError, match="19 rows are left for training; a comparison takes 20"):
+        default_sizes(19)
+
+
+@pytest.mark.parametrize("target", ["hours", "late"])
+def test_columns_stand_for_a_comparison_with_every_control(tmp_path: Path, target: str) -> None:
+    other = "late" if target == "hours" else "hours"
+    path = write_csv(tmp_path / "my deliveries.csv", rows())
+    columns = {"target": target, "privileged": ["rain", "traffic"], "ignore": [other]}
+    raw = table_comparison({"path": str(path), **columns})
+    plan = make_plan(ComparisonSettings.parse(raw, ""))
+    assert plan.settings.name == "my-deliveries"
+    names = {arm.name for arm in plan.arms}
+    assert {"no-xstar", "gaussian-dropout", "het-dropout/shuffled", "oracle"} <= names
+    assert {"distillation/shuffled", "self-distillation"} <= names
+    assert [arm.name for arm in plan.arms if arm.classical] == ["gradient-boosting", "linear"]
+    assert len(plan.runs) == len(plan.arms) * 2 * 8
+    assert plan.metric.name == ("r2" if target == "hours" else "accuracy")
+    assert plan.warnings == ()
+
+
+def test_held_out_files_without_xstar_leave_no_oracle(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", rows())
+    plain = [[*row[:5], *row[7:]] for row in rows(30, seed=1)]
+    test = write_csv(tmp_path / "test.csv", plain, [*HEADER[:5], *HEADER[7:]])
+    task = {"path": str(path), "test": str(test), "target": "hours", "privileged": ["rain"]}
+    raw = table_comparison({**task, "features": ["km"]})
+    assert "oracle" not in raw["arms"]
+    raw["arms"]["oracle"] = {"method": "oracle"}
+    with pytest.raises(LupiError, match="arm oracle: an oracle sees x\\* at test"):
+        make_plan(ComparisonSettings.parse(raw, ""))
+
+
+def test_what_the_table_warns_of_is_recorded(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", [[*row, row[7]] for row in rows()], [*HEADER, "after"])
+    task = {"path": str(path), "target": "hours", "privileged": ["after"], "ignore": ["late"]}
+    plan = make_plan(ComparisonSettings.parse(table_comparison(task), ""))
+    assert "'after' alone gives the target away" in plan.warnings[0]
+    write_comparison(tmp_path, plan.settings.resolved(), plan.arms, plan.metric, [], plan.warnings)
+    record = read_comparison(tmp_path)
+    assert record.warnings == list(plan.warnings)
+    assert [arm.name for arm in record.arms if arm.classical] == ["gradient-boosting", "linear"]
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_settings_in_the_package_are_valid(path: Path) -> None:
+    settings = ComparisonSettings.parse(yaml.safe_load(path.read_text()), "")
+    options = {key: value for key, value in settings.task.items() if key != "name"}
+    assert TableSettings.parse(options, "task").privileged
+    assert settings.name == path.stem
+    assert len(CONFIGS) == 4

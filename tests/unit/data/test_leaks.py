@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lupi.data.leaks import find_leaks
+from lupi.data.table import load_table
+from made_table import HEADER, rows, settings_of, write_csv
+
+
+def leaks(
+    tmp_path: Path,
+    made: list[list[str]],
+    target: str = "hours",
+    header: list[str] = HEADER,
+    **changes: object,
+) -> list[str]:
+    path = write_csv(tmp_path / "a.csv", made, header)
+    return list(find_leaks(load_table(settings_of(path, target, **changes))))
+
+
+@pytest.mark.parametrize("target", ["hours", "late"])
+def test_an_honest_table_has_none(tmp_path: Path, target: str) -> None:
+    assert leaks(tmp_path, rows(), target) == []
+
+
+@pytest.mark.parametrize("target", ["hours", "late"])
+def test_a_privileged_column_that_is_the_target_in_other_words(tmp_path: Path, target: str) -> None:
+    place = HEADER.index(target)
+    words = {"late": "no", "in time": "yes"}
+    made = [[*row, words.get(row[place]) or str(10 - 2 * float(row[place]))] for row in rows()]
+    (found,) = leaks(tmp_path, made, target, [*HEADER, "after"], privileged=["rain", "after"])
+    assert found.startswith("privileged column 'after' alone gives the target away")
+
+
+def test_a_privileged_column_that_is_a_feature(tmp_path: Path) -> None:
+    (found,) = leaks(tmp_path, rows(), features=["km", "rain"])
+    assert found == "column 'rain' is privileged and a feature too: the student sees it at test"
+
+
+@pytest.mark.parametrize(
+    ("copied", "change"),
+    [("km", lambda text: str(100 - 3 * float(text))), ("van", lambda text: f"{text}!")],
+)
+def test_a_privileged_column_that_copies_a_feature(
+    tmp_path: Path, copied: str, change: "object"
+) -> None:
+    assert callable(change)
+    made = [[*row, change(row[HEADER.index(copied)])] for row in rows()]
+    (found,) = leaks(tmp_path, made, header=[*HEADER, "copy"], privileged=["rain", "copy"])
+    assert found.startswith(f"privileged column 'copy' is feature '{copied}' in other words")
+
+
+def test_rows_in_train_and_test(tmp_path: Path) -> None:
+    write_csv(tmp_path / "test.csv", [*rows(20, seed=1), *rows(120)[:80]])
+    (_, found) = leaks(tmp_path, rows(), test=tmp_path / "test.csv", val=tmp_path / "test.csv")
+    assert found.startswith("80 of 100 test rows are among the rows to train on too")
+
+
+def test_a_feature_that_numbers_the_rows(tmp_path: Path) -> None:
+    made = [[*row, str(i), str(i % 7)] for i, row in enumerate(rows())]
+    (found,) = leaks(tmp_path, made, header=[*HEADER, "id", "day"])
+    assert found.startswith("feature 'id' numbers the rows")
+
+
+def test_partial_xstar_is_looked_at_where_it_is(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = [[*row, "" if rng.random() < 0.5 else row[7]] for row in rows()]
+    (found,) = leaks(
+        tmp_path, made, header=[*HEADER, "after"], privileged=["after"], ignore=HEADER[-1:]
+    )
+    assert "'after' alone gives the target away" in found

@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lupi.data.table_file import fingerprint_of, read_table
+from lupi.errors import LupiError
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_separator_is_found(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / "a.csv"
+    lines = [["a", "b", "c d"], ["1", "2.5", "x, y" if separator != "," else "x"]] * 1
+    path.write_text("\n".join(separator.join(line) for line in lines) + "\n")
+    frame = read_table(path)
+    assert list(frame.columns) == ["a", "b", "c d"]
+    assert frame["b"].tolist() == [2.5]
+
+
+def test_without_a_header_columns_are_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("5,x\n7,y\n")
+    frame = read_table(path, header=False)
+    assert list(frame.columns) == ["0", "1"]
+    assert frame["0"].tolist() == [5, 7]
+
+
+def test_a_decimal_comma_and_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("größe;b\n1,5;2\n", encoding="utf-8-sig")
+    frame = read_table(path, decimal=",")
+    assert frame["größe"].tolist() == [1.5]
+
+
+def test_parquet_is_the_same_table(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "when": pd.to_datetime(["2024-01-02", "2024-01-03"])})
+    frame.to_parquet(tmp_path / "a.parquet")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "a.parquet"), frame)
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a\n1\n")
+    before = fingerprint_of(path)
+    assert read_table(path)["a"].tolist() == [1]
+    path.write_text("a\n2\n")
+    assert fingerprint_of(path) != before
+    assert read_table(path)["a"].tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", None, "a.csv does not exist"),
+        ("a.csv", b"", "a.csv is empty"),
+        ("a.csv", b" \n\n", "a.csv is empty"),
+        ("a.csv", b"a,b\n", "a.csv has no rows"),
+        ("a.csv", b"\x89PNG\r\n\0\0\0\r", "a.csv is no text file"),
+        ("a.csv", b"a,b\n1,\xff\xfe and more of it\n", "a.csv is no UTF-8 text"),
+        ("a.csv", b"a,b,a\n1,2,3\n", "more than one column named 'a'"),
+        ("a.csv", b"a,b\n1,2\n1,2,3\n", "can't be read as CSV"),
+        ("a.parquet", b"a,b\n1,2\n", "can't be read as Parquet"),
+    ],
+)
+def test_what_is_no_table(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(LupiError, match=message):
+        read_table(tmp_path / name)
+
+
+def test_a_folder_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(LupiError, match="can't be read"):
+        read_table(tmp_path)

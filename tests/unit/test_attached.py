@@ -1,0 +1,374 @@
+"""Networks as people write them, under noise whose variance x* sets."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import lupi
+from conftest import VectorTask
+from lupi.attached import AttachedNet
+from lupi.errors import LupiError
+from lupi.methods.registry import build_method
+
+ROWS, XSTAR = 6, 3
+
+
+def vgg() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(inplace=True),
+        nn.Dropout2d(0.1),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32, 16),
+        nn.ReLU(inplace=True),
+        nn.Dropout(inplace=True),
+        nn.Linear(16, 4),
+    )
+
+
+class Residual(nn.Module):
+    """A ResNet without any dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.block = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU())
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.stem(x)
+        return self.fc((h + self.block(h)).mean((2, 3)))  # type: ignore[no-any-return]
+
+
+class Transformer(nn.Module):
+    """PyTorch's own block, over tokens with a mask: two arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(11, 8)
+        self.block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, tokens: Tensor, padding: Tensor) -> Tensor:
+        h = self.block(self.embed(tokens), src_key_padding_mask=padding)
+        return self.fc(h.mean(1))  # type: ignore[no-any-return]
+
+
+class Lstm(nn.Module):
+    def __init__(self, batch_first: bool = True) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(5, 8, batch_first=batch_first)
+        self.drop = nn.Dropout(0.3)
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.drop(self.lstm(x)[0])[:, -1])  # type: ignore[no-any-return]
+
+
+class Reused(nn.Module):
+    """One dropout layer for two places, as many write it."""
+
+    def __init__(self, n_hidden: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, n_hidden), nn.Linear(n_hidden, 8)
+        self.drop = nn.Dropout()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.drop(self.second(self.drop(self.first(x))))  # type: ignore[no-any-return]
+
+
+class Detour(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop, self.unused = nn.Dropout(), nn.Dropout()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.drop(x)  # type: ignore[no-any-return]
+
+
+def picture() -> Tensor:
+    return torch.randn(ROWS, 3, 8, 8)
+
+
+def sentences() -> tuple[Tensor, Tensor]:
+    return torch.randint(0, 11, (ROWS, 5)), torch.zeros(ROWS, 5, dtype=torch.bool)
+
+
+def series() -> Tensor:
+    return torch.randn(ROWS, 7, 5)
+
+
+CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], Any], list[str] | None]] = {
+    "vgg": (vgg, picture, None),
+    "resnet": (Residual, picture, ["block", "stem"]),
+    "transformer": (Transformer, sentences, None),
+    "lstm": (Lstm, series, None),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> tuple[nn.Module, Any, list[str] | None]:
+    build, inputs, sites = CASES[request.param]
+    return build(), inputs(), sites
+
+
+def moved(net: AttachedNet) -> AttachedNet:
+    """Move h* off its prior, where it does not depend on x*."""
+    for weight in net.noise.parameters():
+        weight.data.add_(0.3 * torch.randn_like(weight))
+    return net
+
+
+def output(net: AttachedNet, x: Any, xstar: Tensor, **options: Any) -> Tensor:
+    torch.manual_seed(1)
+    out: Tensor = net(x, xstar, **options)
+    return out
+
+
+def test_every_kind_of_network_trains_under_the_noise_of_xstar(
+    case: tuple[nn.Module, Any, list[str] | None],
+) -> None:
+    net, x, sites = case
+    xstar, y = torch.randn(ROWS, XSTAR), torch.randint(0, 4, (ROWS,))
+    attached = moved(lupi.attach(net, XSTAR, sites, example=(x, xstar)))
+    assert not torch.equal(output(attached, x, xstar), output(attached, x, xstar.roll(1, 0)))
+    loss = attached.loss(x, y, xstar)
+    loss.backward()
+    for name, weight in attached.named_parameters():
+        assert weight.grad is not None, name
+        assert weight.grad.isfinite().all(), name
+
+
+def test_the_network_stays_plain(case: tuple[nn.Module, Any, list[str] | None]) -> None:
+    net, x, sites = case
+    plain = copy.deepcopy(net)
+    attached = lupi.attach(net, XSTAR, sites)
+    attached(x, torch.randn(ROWS, XSTAR))
+    student = attached.student()
+    assert list(student.state_dict()) == list(plain.state_dict())
+    assert not any(module._forward_hooks for module in net.modules())
+    plain.load_state_dict(student.state_dict())
+    args = x if isinstance(x, tuple) else (x,)
+    for train in (True, False):
+        torch.manual_seed(1)
+        expected = plain.train(train)(*args)
+        torch.manual_seed(1)
+        assert torch.equal(student.train(train)(*args), expected)
+
+
+def test_a_prediction_has_no_noise_and_takes_no_xstar(
+    case: tuple[nn.Module, Any, list[str] | None],
+) -> None:
+    net, x, sites = case
+    attached = moved(lupi.attach(net, XSTAR, sites, example=(x, torch.randn(ROWS, XSTAR))))
+    predicted = attached.predict(x)
+    assert attached.training
+    assert torch.equal(predicted, attached.predict(x))
+    assert torch.allclose(predicted, attached.eval()(x, torch.randn(ROWS, XSTAR)), atol=1e-5)
+    with pytest.raises(TypeError):
+        attached.predict(x, torch.randn(ROWS, XSTAR))  # type: ignore[call-arg]
+
+
+def test_it_is_the_method_of_the_comparisons() -> None:
+    """Same noise, same penalty, same loss as `het-dropout`."""
+    task = VectorTask()
+    batch = next(iter(task.splits(20, 0, xstar_frac=0.5).train.batches(20)))
+    net = task.network()
+    method = build_method("het-dropout", {"beta": 0.3}, copy.deepcopy(net), task)
+    attached = lupi.attach(net, xstar=2, beta=0.3, example=(task.example(), torch.zeros(2, 2)))
+    weights = {f"noise.{k[6:]}": v for k, v in method.state_dict().items() if k[:6] == "drops."}
+    missing, unexpected = attached.load_state_dict(weights, strict=False)
+    assert all(key.startswith("net.") for key in missing)
+    assert not unexpected
+    moved(attached)
+    method.load_state_dict({f"drops.{k}": v for k, v in attached.noise.state_dict().items()}, False)
+    torch.manual_seed(1)
+    expected = method.train()(batch).total
+    torch.manual_seed(1)
+    assert batch.xstar is not None
+    loss = attached.loss(batch.x, batch.y, batch.xstar, has_xstar=batch.has_xstar)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_an_optimizer_may_be_made_before_the_first_batch() -> None:
+    attached = lupi.attach(vgg(), XSTAR)
+    optimizer = torch.optim.Adam(attached.parameters(), lr=0.1)
+    attached.loss(
+        picture(), torch.zeros(ROWS, dtype=torch.long), torch.randn(ROWS, XSTAR)
+    ).backward()
+    before = copy.deepcopy(attached.noise.state_dict())
+    optimizer.step()
+    for key, weight in attached.noise.state_dict().items():
+        if key.endswith("2.bias"):
+            assert not torch.equal(before[key], weight), key
+
+
+def test_weights_load_before_the_first_batch() -> None:
+    x, xstar = picture(), torch.randn(ROWS, XSTAR)
+    first = moved(lupi.attach(vgg(), XSTAR, example=(x, xstar)))
+    second = lupi.attach(vgg(), XSTAR)
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(output(first, x, xstar), output(second, x, xstar))
+
+
+def test_one_encoder_for_all_sites_is_passed_once() -> None:
+    passes = []
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.Tanh())
+    encoder.register_forward_hook(lambda *_: passes.append(1))
+    attached = lupi.attach(vgg(), encoder)
+    x, xstar = picture(), torch.randn(ROWS, 1, 4, 4)
+    attached(x, xstar)
+    assert len(passes) == 1
+    moved(attached)
+    assert not torch.equal(output(attached, x, xstar), output(attached, x, -xstar))
+    attached.loss(x, torch.zeros(ROWS, dtype=torch.long), xstar).backward()
+    assert all(weight.grad is not None for weight in encoder.parameters())
+
+
+def test_an_encoder_may_take_tokens() -> None:
+    encoder = nn.EmbeddingBag(9, 4)
+    attached = lupi.attach(vgg(), encoder)
+    has = torch.arange(ROWS) > 2
+    tokens = torch.randint(0, 9, (ROWS, 5))
+    loss = attached.loss(picture(), torch.zeros(ROWS, dtype=torch.long), tokens, has_xstar=has)
+    assert loss.isfinite()
+
+
+def test_a_network_for_each_site() -> None:
+    hstars = {
+        "3": nn.Conv2d(1, 1, 3, padding=1),
+        "8": nn.Sequential(nn.Flatten(), nn.LazyLinear(16)),
+    }
+    attached = lupi.attach(vgg(), hstars)
+    x, mask = picture(), torch.randn(ROWS, 1, 8, 8)
+    attached.loss(x, torch.zeros(ROWS, dtype=torch.long), mask).backward()
+    logvars = attached.logvars(mask)
+    assert {site: tuple(logvar.shape) for site, logvar in logvars.items()} == {
+        "3": (ROWS, 1, 8, 8),
+        "8": (ROWS, 16),
+    }
+
+
+def test_rows_without_xstar() -> None:
+    attached = moved(lupi.attach(vgg(), XSTAR, example=(picture(), torch.randn(ROWS, XSTAR))))
+    x, xstar, has = picture(), torch.randn(ROWS, XSTAR), torch.arange(ROWS) % 2 == 0
+    expected = output(attached, x, xstar, has_xstar=has)
+    by_nan = output(attached, x, xstar.where(has[:, None], torch.nan))
+    assert torch.equal(by_nan, expected)
+    assert len(attached.logvars(xstar, has)["8"]) == 3
+    attached.loss(x, torch.zeros(ROWS, dtype=torch.long), xstar * torch.nan).backward()
+    assert all(w.grad is None or w.grad.isfinite().all() for w in attached.parameters())
+
+
+def test_time_steps_share_the_variance_and_may_share_the_draw() -> None:
+    net = nn.Sequential(nn.Dropout(0.3))
+    xstar, ones = torch.randn(4, XSTAR), torch.ones(4, 50, 8)
+    apart = lupi.attach(net, XSTAR)(ones, xstar)
+    shared = lupi.attach(net, XSTAR, shared_dims=(1,))(ones, xstar)
+    assert apart.std(1).min() > 0.1
+    assert shared.std(1).max() < 1e-6
+    assert shared.std() > 0.1
+
+
+def test_one_dropout_layer_may_serve_places_of_the_same_width() -> None:
+    x, xstar = torch.randn(ROWS, 4), torch.randn(ROWS, XSTAR)
+    attached = moved(lupi.attach(Reused(8), XSTAR, example=(x, xstar)))
+    assert not torch.equal(output(attached, x, xstar), output(attached, x, -xstar))
+    with pytest.raises(LupiError, match=r"site drop: a log-variance of shape \(6, 5\) can't"):
+        lupi.attach(Reused(5), XSTAR)(x, xstar)
+
+
+def test_copies_and_pickles_are_whole() -> None:
+    x, xstar = picture(), torch.randn(ROWS, XSTAR)
+    attached = moved(lupi.attach(vgg(), XSTAR, example=(x, xstar)))
+    expected = output(attached, x, xstar)
+    for other in (copy.deepcopy(attached), pickle.loads(pickle.dumps(attached))):
+        moved(attached)
+        assert torch.equal(output(other, x, xstar), expected)
+
+
+def test_parts_that_are_frozen_stay_so_and_get_no_noise() -> None:
+    net = vgg()
+    attached = lupi.attach(net, XSTAR)
+    net[1].eval()
+    net[3].eval()
+    x, xstar = picture(), torch.randn(ROWS, XSTAR)
+    attached(x, xstar)
+    attached.predict(x)
+    assert not net[1].training
+    assert attached.penalty().item() == 0.0  # of the other site, at its prior
+    assert list(attached.logvars(xstar)) == ["8"]
+
+
+def test_data_parallel_training_sees_every_weight(tmp_path: Path) -> None:
+    x, xstar = picture(), torch.randn(ROWS, XSTAR)
+    attached = lupi.attach(vgg(), XSTAR, example=(x, xstar))
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/meet", rank=0, world_size=1
+    )
+    try:
+        ddp = nn.parallel.DistributedDataParallel(attached)
+        for _ in range(2):  # the second pass fails if a weight was left out of the first
+            loss = F.cross_entropy(ddp(x, xstar), torch.zeros(ROWS, dtype=torch.long))
+            (loss + ddp.module.penalty()).backward()
+    finally:
+        torch.distributed.destroy_process_group()
+    assert all(weight.grad is not None for weight in attached.parameters())
+
+
+def test_a_compiled_network_follows_xstar() -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+    x, xstar = torch.randn(ROWS, 3), torch.randn(ROWS, XSTAR)
+    attached = moved(lupi.attach(net, XSTAR, example=(x, xstar)))
+    compiled = torch.compile(attached, backend="aot_eager")
+    for other in (xstar, 2 * xstar):
+        expected = output(attached, x, other)
+        torch.manual_seed(1)
+        assert torch.allclose(compiled(x, other), expected)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: lupi.attach(Residual(), 3), "Residual has no dropout layer"),
+        (lambda: lupi.attach(vgg(), 0), "xstar is 0; expected the length"),
+        (lambda: lupi.attach(vgg(), 3, ["fc"]), "no site of the network matches 'fc'"),
+        (lambda: lupi.attach(vgg(), {"8": nn.Linear(3, 16)}, ["8"]), "leave `sites` out"),
+        (lambda: lupi.attach(vgg(), {"*": nn.Linear(3, 16)}), r"'\*' is a pattern"),
+        (lambda: lupi.attach(vgg(), 3)(picture()), "training takes x\\*"),
+        (
+            lambda: lupi.attach(vgg(), 3)(picture(), torch.randn(ROWS, 4)),
+            r"x\* is \(6, 4\); expected \(rows, 3\)",
+        ),
+        (
+            lambda: lupi.attach(vgg(), {"8": nn.Linear(3, 5)})(picture(), torch.randn(ROWS, 3)),
+            r"site 8: a log-variance of shape \(6, 5\) can't be fitted to .* \(6, 16\)",
+        ),
+        (
+            lambda: lupi.attach(Lstm(batch_first=False), 3)(
+                torch.randn(7, ROWS, 5), torch.randn(ROWS, 3)
+            ),
+            r"site drop: activations of shape \(7, 6, 8\) for 6 rows of x\*; rows must be",
+        ),
+        (
+            lambda: lupi.attach(Lstm(), 3, ["lstm"])(series(), torch.randn(ROWS, 3)),
+            "site lstm: LSTM returns a tuple, no tensor",
+        ),
+        (
+            lambda: lupi.attach(Detour(), 3, example=(torch.zeros(2, 4), torch.zeros(2, 3))),
+            "no pass came by site unused",
+        ),
+    ],
+)
+def test_mistakes_are_named(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(LupiError, match=message):
+        make()

@@ -1,0 +1,99 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conftest import digits_task
+from lupi.core import Batch, Splits
+from lupi.data.vectors import VectorSplit
+from lupi.errors import LupiError
+from lupi.train.classical import CLASSICAL, check_classical, find_learner, score_classical
+from lupi.train.run import RunSettings, run
+from made_table import rows, table_task, write_csv
+
+
+def score(name: str, task: Any, splits: Splits) -> dict[str, dict[str, float]]:
+    model = CLASSICAL[name]
+    return score_classical(model, model.Settings(), task, splits, seed=0, n_threads=1)
+
+
+@pytest.mark.parametrize("name", CLASSICAL)
+@pytest.mark.parametrize("target", ["hours", "late"])
+def test_it_learns_from_x(name: str, target: str) -> None:
+    task = table_task(target)
+    splits = task.splits(60, 0)
+    scores = score(name, task, splits)
+    assert set(scores) == {"val", "test"}
+    assert (
+        scores["test"][task.metric.name] > task.trivial(splits.train, splits.test)[task.metric.name]
+    )
+
+
+@pytest.mark.parametrize("name", CLASSICAL)
+def test_test_rows_and_xstar_choose_nothing(name: str) -> None:
+    task = table_task()
+    splits = task.splits(60, 0)
+    assert isinstance(splits.train, VectorSplit)
+    assert isinstance(splits.test, VectorSplit)
+    x, y, xstar, _ = splits.train.rows
+    assert xstar is not None
+    blind = VectorSplit(Batch(x, y, torch.randn_like(xstar), torch.ones(len(y), dtype=torch.bool)))
+    test = VectorSplit(splits.test.rows._replace(y=-splits.test.rows.y))
+    expected = score(name, task, splits)
+    found = score(name, task, Splits(blind, splits.val, test))
+    assert found["val"] == expected["val"]
+    assert found["test"] != expected["test"]
+
+
+@pytest.mark.parametrize("name", CLASSICAL)
+def test_a_class_that_training_rows_lack(name: str) -> None:
+    task = table_task("van")  # bike, new, old
+    splits = task.splits(60, 0)
+    assert isinstance(splits.train, VectorSplit)
+    for n_classes in (1, 2):
+        some = splits.train.rows.y < n_classes
+        x, y = splits.train.rows.x[some], splits.train.rows.y[some]
+        scores = score(name, task, Splits(VectorSplit(Batch(x, y)), splits.val, splits.test))
+        assert 0 < scores["test"]["accuracy"] < 1
+
+
+def test_pictures_are_refused() -> None:
+    with pytest.raises(LupiError, match="linear learns from vectors; x is \\(1, 24, 24\\) per row"):
+        check_classical(CLASSICAL["linear"], digits_task())
+
+
+def test_learners_are_methods_and_classical_models() -> None:
+    assert find_learner("linear").name == "linear"
+    assert find_learner("no-xstar").name == "no-xstar"
+    with pytest.raises(LupiError, match="did you mean `gradient-boosting`"):
+        find_learner("gradient-bosting")
+
+
+@pytest.mark.parametrize("method", ["linear", "gradient-boosting", "het-dropout"])
+def test_a_run_on_a_table(tmp_path: Path, method: str) -> None:
+    path = write_csv(tmp_path / "deliveries.csv", rows())
+    raw = {
+        "task": {
+            "name": "table",
+            "path": str(path),
+            "target": "hours",
+            "privileged": ["rain", "traffic"],
+            "ignore": ["late"],
+        },
+        "train": {"epochs": 2},
+        "method": method,
+        "size": 40,
+        "seed": 1,
+    }
+    settings = RunSettings.parse(raw, "").resolve()
+    result = run(settings, tmp_path / "a")
+    assert run(settings, tmp_path / "b") == result
+    assert result["status"] == "finished"
+    assert set(result["metrics"]["test"]) == {"r2", "rmse", "nll"}
+    assert (tmp_path / "a/preprocessing.json").exists() == (method == "het-dropout")
+    assert "rain" not in "".join(p.read_text() for p in (tmp_path / "a").glob("prep*.json"))
+    write_csv(path, rows(seed=7))
+    assert RunSettings.parse(raw, "").resolve().run_id != settings.run_id
+    with pytest.raises(LupiError, match="has changed since this run was planned"):
+        run(settings, tmp_path / "c")
