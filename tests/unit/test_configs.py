@@ -7,19 +7,20 @@ import pytest
 from lupi.compare.settings import ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.errors import LupiError
-from lupi.methods.registry import find_method
 from lupi.settings import merge, read_yaml
-from lupi.tasks.registry import resolve_task
+from lupi.tasks.registry import TASKS
+from lupi.train.classical import find_learner
 from lupi.train.settings import TrainSettings
 
 
 @pytest.mark.parametrize("name", settings_names())
 def test_every_setting_of_every_file_exists(name: str) -> None:
     settings = ComparisonSettings.parse(read_yaml(find_settings(Path(name))), "")
-    assert settings.name == name.replace("/", "-")
+    task = TASKS[settings.task.pop("name")]
+    task.Settings.parse(settings.task, "task")
     for arm in settings.arms.values():
-        resolve_task(settings.task, merge(settings.network, arm.network))
-        find_method(arm.method).Settings.parse(arm.settings, "settings")
+        task.Network.parse(merge(settings.network, arm.network), "network")
+        find_learner(arm.method).Settings.parse(arm.settings, "settings")
         for changes in ({}, *settings.train_by_size.values()):
             TrainSettings.parse(merge(merge(settings.train, changes), arm.train), "train")
 
