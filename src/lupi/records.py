@@ -105,6 +105,14 @@ class Metric:
 
     name: str
     higher_is_better: bool = True
+    selected_by: str | None = None
+    """The validation score (higher is better) that the best epoch is chosen by, where this one
+    takes too long for every epoch."""
+
+    @property
+    def of_an_epoch(self) -> "Metric":
+        """The figure that epochs are judged by."""
+        return self if self.selected_by is None else Metric(self.selected_by)
 
 
 @dataclass(frozen=True, slots=True)

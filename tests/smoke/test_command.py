@@ -75,7 +75,19 @@ def settings(tmp_path: Path) -> str:
     return "small.yaml"
 
 
-VERBS = ["demo", "plan", "compare", "train", "report", "methods", "analyse", "bounds", "bench"]
+VERBS = [
+    "demo",
+    "plan",
+    "compare",
+    "train",
+    "report",
+    "translate",
+    "features",
+    "methods",
+    "analyse",
+    "bounds",
+    "bench",
+]
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])

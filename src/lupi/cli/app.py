@@ -6,7 +6,19 @@ import typer
 from rich.markup import escape
 
 from lupi import __version__
-from lupi.cli import analyse, bench, bounds, compare, demo, methods, plan, report, train
+from lupi.cli import (
+    analyse,
+    bench,
+    bounds,
+    compare,
+    demo,
+    features,
+    methods,
+    plan,
+    report,
+    train,
+    translate,
+)
 from lupi.cli.output import say
 from lupi.errors import LupiError
 
@@ -27,6 +39,8 @@ for verb in (
     compare.compare,
     train.train,
     report.report,
+    translate.translate,
+    features.features,
     methods.methods,
     analyse.analyse,
     bounds.bounds,

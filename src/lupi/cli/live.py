@@ -28,6 +28,7 @@ class LiveTable:
         runs = record.trials if trials else record.runs
         self._what, self._split = "trials" if trials else "runs", split
         self._metric = record.metric.name
+        self._metric_of_an_epoch = record.metric.of_an_epoch.name
         self._arms = [row.name for row in (record.candidates if trials else record.arms)]
         self._cells: dict[str, list[PlannedRun]] = defaultdict(list)
         for run in runs:
@@ -78,8 +79,9 @@ class LiveTable:
             if val is None:  # a stage without a student to score
                 shown = f"{event.content['stage']} stage"
             else:
-                score = val.get(self._metric)
-                shown = "diverged" if score is None else f"{self._metric} {score:.3f}"
+                name_of_score = self._metric_of_an_epoch
+                score = val.get(name_of_score)
+                shown = "diverged" if score is None else f"{name_of_score} {score:.3f}"
             self._now[event.run_id] = f"{name}: epoch {event.content['epoch']}, {shown}"
         else:
             self._now.pop(event.run_id, None)

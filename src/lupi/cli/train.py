@@ -74,8 +74,9 @@ def train(
         def show(row: "Row") -> None:
             shown = row["stage"]  # whose student may mean nothing yet
             if row["val"] is not None:
-                score = row["val"].get(plan.metric.name)
-                shown = "diverged" if score is None else f"{plan.metric.name} {score:.3f}"
+                name = plan.metric.of_an_epoch.name
+                score = row["val"].get(name)
+                shown = "diverged" if score is None else f"{name} {score:.3f}"
             rate = f"{size / max(row['seconds'], 1e-9):.0f} rows/s"
             progress.update(bar, completed=row["epoch"], description=f"{shown}, {rate}")
 

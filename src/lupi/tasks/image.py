@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Control, OutputKind, Split, Splits, XstarKind
+from lupi.core import Control, Inputs, OutputKind, Split, Splits, XstarKind
 from lupi.data.pictures import Pictures, PictureSplit
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.windows import Cropping
@@ -147,7 +147,7 @@ class ImageTask:
             s.n_fc,
         )
 
-    def example(self) -> Tensor:
+    def example(self) -> Inputs:
         """Return two pictures."""
         train, n = self._pictures[0], 2
         split = PictureSplit(train.x, train.y[:n], np.arange(n), self._cropping)

@@ -5,18 +5,27 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import torch
 from filelock import FileLock
 from pydantic import Field
+from torch import Tensor
 
 from lupi import __version__
-from lupi.core import Batch, Control, Method, Splits, Task, derive_seed
+from lupi.core import Batch, Control, Method, SequenceTask, Splits, Task, derive_seed
 from lupi.data.xstar import reveal
 from lupi.methods.registry import build_method, find_method
-from lupi.records import FORMAT, read_json, read_rows, run_identity, write_json, write_whole
+from lupi.records import (
+    FORMAT,
+    read_json,
+    read_rows,
+    run_identity,
+    write_json,
+    write_text,
+    write_whole,
+)
 from lupi.settings import Settings
 from lupi.tasks.registry import build_task, resolve_task
 from lupi.train.classical import CLASSICAL, find_learner, score_classical
@@ -86,6 +95,8 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
         splits = replace(splits, test=Sealed(), also={})
     if preprocessing := task.preprocessing(settings.size, settings.seed):
         write_json(folder / "preprocessing.json", preprocessing)
+    if isinstance(task, SequenceTask):
+        task.save(folder)
 
     build = builder(task, settings.method, settings.settings, settings.seed)
     fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch)
@@ -98,11 +109,15 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
             name: task.metrics(*outputs(fitted.method, split))
             for name, split in {**scored, **splits.also}.items()
         }
+    signatures: dict[str, str] = {}
+    if isinstance(task, SequenceTask) and fitted.best_epoch:
+        signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
         _write_pictures(folder / "samples.npz", fitted.method, splits)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
         **({"data": dict(task.found)} if task.found else {}),
+        **({"signatures": signatures} if signatures else {}),
         "format": FORMAT,
         "status": fitted.status,
         "metrics": metrics,
@@ -113,6 +128,24 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
         "epochs": fitted.epochs,
         "restarts": fitted.restarts,
     }
+
+
+def _generate(
+    task: SequenceTask,
+    method: Method,
+    splits: Splits,
+    folder: Path,
+    metrics: dict[str, dict[str, float]],
+) -> dict[str, str]:
+    """Keep what the student writes for the rows that metrics has scores of, and add its scores."""
+    signatures: dict[str, str] = {}
+    parts: tuple[Literal["val", "test"], ...] = ("val", "test") if "test" in metrics else ("val",)
+    for part in parts:
+        generated = task.generate(method.net, getattr(splits, part), part)
+        write_text(folder / f"{part}.txt", "".join(f"{line}\n" for line in generated.lines))
+        metrics[part] |= generated.scores
+        signatures = generated.signatures
+    return signatures
 
 
 def _run_classical(settings: RunSettings, task: Task) -> dict[str, Any]:
@@ -182,7 +215,8 @@ def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
     A method without noise has nothing to show.
     """
     batch = next(iter(splits.train.batches(4 * N_PICTURES)))
-    if batch.x.dim() != 4 or batch.xstar is None or batch.has_xstar is None:
+    is_picture = isinstance(batch.x, Tensor) and batch.x.dim() == 4
+    if not is_picture or batch.xstar is None or batch.has_xstar is None:
         return
     device = next(method.parameters()).device
     batch = Batch(*(t[batch.has_xstar][:N_PICTURES].to(device) for t in batch if t is not None))
