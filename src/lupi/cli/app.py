@@ -6,7 +6,18 @@ import typer
 from rich.markup import escape
 
 from lupi import __version__
-from lupi.cli import analyse, bench, bounds, compare, demo, methods, report, train
+from lupi.cli import (
+    analyse,
+    bench,
+    bounds,
+    compare,
+    demo,
+    export,
+    methods,
+    predict,
+    report,
+    train,
+)
 from lupi.cli.output import say
 from lupi.errors import LupiError
 
@@ -26,6 +37,8 @@ for verb in (
     compare.compare,
     train.train,
     report.report,
+    export.export,
+    predict.predict,
     methods.methods,
     analyse.analyse,
     bounds.bounds,
