@@ -10,8 +10,8 @@ MANIFEST = "manifest.json"
 
 
 def write_manifest(folder: Path) -> None:
-    """Write the sums of all files that are in the folder."""
-    sums = {path.name: _sum(path) for path in sorted(folder.iterdir())}
+    """Write the sums of all other files that are in the folder."""
+    sums = {path.name: _sum(path) for path in folder.iterdir() if path.name != MANIFEST}
     write_json(folder / MANIFEST, {"sha256": sums})
 
 
