@@ -76,6 +76,7 @@ def settings(tmp_path: Path) -> str:
 
 
 VERBS = ["demo", "compare", "train", "report", "methods", "analyse", "bounds", "bench"]
+VERBS += ["export", "predict"]
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])

@@ -146,3 +146,4 @@ def run_comparison(
         )
         LiveTable(read_comparison(folder)).follow(execute(jobs, n_workers))
     print_summary(folder, as_json, command)
+    say(f"to ship a student: lupi export {folder} --out FOLDER")

@@ -1,9 +1,10 @@
 """`lupi predict`: a trained student as a filter."""
 
 import csv
+import io
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -65,7 +66,6 @@ def predict(
     student = load_student(run)
     write = _csv_writer() if format_ == "csv" else _write_json
     at_once = 1 if sys.stdin.isatty() and not inputs else batch_size
-    sys.stdin.reconfigure(encoding="utf-8-sig", newline="")  # type: ignore[union-attr]
     n_done = n_bad = 0
     said: tuple[str, ...] = ()
     hidden = not stderr.is_terminal or sys.stdout.isatty()
@@ -73,7 +73,7 @@ def predict(
         TextColumn("{task.completed} predicted"), console=stderr, transient=True, disable=hidden
     ) as progress:
         bar = progress.add_task("", total=None)
-        for batch in read_inputs(student, inputs or [], sys.stdin, at_once):
+        for batch in read_inputs(student, inputs or [], _lines(), at_once):
             if batch.ignored != said:
                 said = tuple(batch.ignored)
                 say(escape(f"ignored, as the student does not need them: {', '.join(said)}"))
@@ -94,6 +94,11 @@ def predict(
         say(f"skipped {n_bad} of {n_bad + n_done} inputs")
     if not n_done:
         raise LupiError("there was nothing to predict: no row or picture was understood")
+
+
+def _lines() -> Iterator[str]:
+    """Yield the lines of stdin, whatever the locale; newlines are left to whoever reads CSV."""
+    yield from io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline="")
 
 
 def _write_json(predictions: "list[Prediction]") -> None:
