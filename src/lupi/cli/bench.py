@@ -17,6 +17,9 @@ def bench(
     rounds: Annotated[int, typer.Option(min=2, help="Measurements of each, in turns.")] = 6,
     batch_size: Annotated[int, typer.Option(min=1)] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="Time the student as exported to ONNX, too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Measure a training step of each method on a VGG-16-BN at 64x64, against no-xstar's.
@@ -32,8 +35,9 @@ def bench(
     from lupi.methods.registry import methods as all_methods
 
     names = [find_method(name).name for name in methods] if methods else list(all_methods())
-    measured = measure(names, rounds, batch_size, threads)
-    rows = list(track(measured, "measuring", total=1 + 2 * len(names), console=stderr))
+    measured = measure(names, rounds, batch_size, threads, onnx)
+    total = 1 + (3 if onnx else 2) * len(names)
+    rows = list(track(measured, "measuring", total=total, console=stderr))
     if as_json:
         print_json(
             {
