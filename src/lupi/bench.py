@@ -24,6 +24,9 @@ from lupi.data.xstar import append_xstar
 from lupi.methods.registry import build_method
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
+from lupi.tasks.translation import TranslationTask
+from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
+from lupi.tasks.translator import Translator
 
 NETWORK = "vgg16-bn"
 IMAGE_SIZE = 64
@@ -31,9 +34,15 @@ N_CLASSES = 100
 N_WARM_UP = 2
 N_STORED = 4096
 STORED_SIZE = 72
+N_UNITS = 256
+N_LINES = 2000
+N_SEARCHED = 16
+WORDS_PER_LANGUAGE = 8000
+XSTAR_DIMS = 128
 
 Row = dict[str, Any]
-"""what was timed, of which method, over what, the ratio, and the seconds of both"""
+"""what was timed, of which method, over what, the ratio, and the seconds of both; of sentences
+also how many tokens or sentences a second"""
 
 
 def measure(
@@ -63,6 +72,59 @@ def measure(
         if plain_onnx is not None and not method.sees_xstar_at_test:
             infer = _onnx_inference(method.student(), batch, threads)
             yield _row("as ONNX", name, infer, "plain network", plain_onnx, 4 * rounds)
+
+
+def measure_translation(
+    names: Sequence[str], rounds: int, batch_size: int, threads: int
+) -> Iterator[Row]:
+    """Time each method's training step on sentences and its student's beam search.
+
+    Noise is at the sites between layers, as in the paper. The base of both is `no-xstar`.
+    """
+    torch.set_num_threads(threads)
+    with tempfile.TemporaryDirectory() as folder:
+        task = _random_sentences(Path(folder))
+    order = torch.Generator().manual_seed(0)
+    batch = next(iter(task.splits(N_LINES, seed=0).train.batches(batch_size, shuffle=order)))
+    n_tokens = int((batch.y != 0).sum())
+    plain = build_method("no-xstar", {}, task.network(), task)
+    base, search = _training_step(plain, batch), _search(plain.student(), task)
+    for name in names:
+        settings = {"sites": ["*.between.*"]} if name.endswith("-dropout") else {}
+        method = build_method(name, settings, task.network(), task)
+        seen = append_xstar(batch) if method.sees_xstar_at_test else batch
+        row = _row("training step", name, _training_step(method, seen), "no-xstar", base, rounds)
+        yield {**row, "unit": "tokens", "per_second": n_tokens / row["seconds"]}
+        if method.sees_xstar_at_test:
+            continue
+        found = _search(method.student(), task)
+        row = _row("beam search", name, found, "no-xstar", search, max(2, rounds // 3))
+        yield {**row, "unit": "sentences", "per_second": N_SEARCHED / row["seconds"]}
+
+
+def _random_sentences(folder: Path) -> TranslationTask:
+    """Sentences of 4 to 22 words, some words much more frequent than others; x* of noise."""
+    rng = np.random.default_rng(0)
+    for part, n in (("train", N_LINES), ("val", 2), ("test", 2)):
+        for language in ("en", "de"):
+            ranks = [rng.zipf(1.3, rng.integers(4, 23)) % WORDS_PER_LANGUAGE for _ in range(n)]
+            lines = [" ".join(f"{language}{rank}" for rank in line) for line in ranks]
+            (folder / f"{part}.{language}").write_text("\n".join(lines) + "\n")
+    np.save(folder / "xstar.npy", rng.normal(size=(N_LINES, XSTAR_DIMS)).astype(np.float32))
+    settings = TranslationSettings(
+        root=folder, source="en", target="de", xstar=str(folder / "xstar.npy"), min_count=1
+    )
+    return TranslationTask(settings, TranslationNetworkSettings(n_units=N_UNITS))
+
+
+def _search(net: torch.nn.Module, task: TranslationTask) -> Callable[[], None]:
+    translator = Translator(net, task.source, task.target)
+    lines = task.lines("train")[:N_SEARCHED]
+
+    def search() -> None:
+        translator.translate(lines)
+
+    return search
 
 
 def _random_pictures(n: int) -> ImageTask:

@@ -9,21 +9,27 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Generator, Tensor, nn
 
 from lupi.errors import LupiError
 from lupi.records import Metric
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 XstarKind = Literal["region", "vector"]
 """region: a map (B, 1, H, W) in [0, 1], 1 on the object, aligned with the picture x;
 vector: (B, D)."""
 
-OutputKind = Literal["classes", "gaussian"]
-"""classes: logits (B, K); gaussian: mean and log-variance of a number, (B, 2)."""
+OutputKind = Literal["classes", "gaussian", "tokens"]
+"""classes: logits (B, K); gaussian: mean and log-variance of a number, (B, 2); tokens: logits of
+each word of a sequence (B, T, K), T of each batch's own (the task is a `SequenceTask`)."""
+
+Inputs = Any
+"""What a network sees: a tensor (B, ...), or a named tuple of tensors with B rows each."""
 
 Control = Literal["real", "shuffled", "constant", "random"]
 """What a training row's x* is: its own, another row's, the mean, or a random draw."""
@@ -32,7 +38,7 @@ Control = Literal["real", "shuffled", "constant", "random"]
 class Batch(NamedTuple):
     """Rows of one split. Validation and test rows carry no x*: `xstar` is None there."""
 
-    x: Tensor
+    x: Inputs
     y: Tensor
     xstar: Tensor | None = None
     has_xstar: Tensor | None = None
@@ -83,7 +89,7 @@ class Task(Protocol):
     metric: Metric
     xstar_kind: XstarKind
     xstar_dim: int
-    """Channels of a region (1), or the length of a vector."""
+    """Channels of a region (1), or the length of a vector; 0: the data have no x*."""
     output_kind: OutputKind
 
     def splits(
@@ -99,7 +105,7 @@ class Task(Protocol):
         """Build the student, freshly initialised."""
         ...
 
-    def example(self) -> Tensor:
+    def example(self) -> Inputs:
         """Return two rows of x, to find out the shapes inside a network."""
         ...
 
@@ -117,6 +123,32 @@ class Task(Protocol):
 
     def is_uninformative(self, output: Tensor) -> bool:
         """Tell whether the outputs are the same whatever x is (uniform logits)."""
+        ...
+
+
+class Generated(NamedTuple):
+    """What a student wrote for a split, and how good that is."""
+
+    lines: list[str]
+    scores: dict[str, float]
+    signatures: dict[str, str]
+    """How each score was computed, as others write it."""
+
+
+@runtime_checkable
+class SequenceTask(Protocol):
+    """What a task adds whose outputs are sequences (B, T, ...), of another T in each batch."""
+
+    def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what metrics need of a batch's outputs and targets, (B, ...) whatever T is."""
+        ...
+
+    def generate(self, net: nn.Module, split: Split, part: Literal["val", "test"]) -> Generated:
+        """Search for the best outputs of a split and score them: once, after training."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write what it takes to use the student where the data are not."""
         ...
 
 
@@ -152,6 +184,8 @@ class Method(nn.Module):
     output_kinds: ClassVar[tuple[OutputKind, ...]] = ("classes", "gaussian")
     """The kinds of output it can train."""
     Settings: ClassVar[type[Settings]]
+    search: ClassVar[Space] = {"network.dropout": Range(low=0, high=0.5)}
+    """Where tuning looks for better settings than the arm's own."""
 
     def __init__(self, net: nn.Module, task: Task, settings: Any) -> None:
         """Take a student; subclasses declare `settings` as their own `Settings`."""
@@ -191,7 +225,7 @@ class Method(nn.Module):
         """Return the loss: see `loss`."""
         return self.loss(batch)
 
-    def predict(self, x: Tensor) -> Tensor:
+    def predict(self, x: Inputs) -> Tensor:
         """Return the student's output. x* can't be passed: no leak by construction."""
         output: Tensor = self.net(x)
         return output

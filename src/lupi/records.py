@@ -1,7 +1,7 @@
 """What runs leave on disk, and how it is read back. No torch: evidence and report build on this.
 
-    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs,
-                                             warnings about the data
+    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs, warnings
+                                             about the data; what tuning tries and what it chose
     runs/<comparison>/<run id>/settings.json resolved settings of the run
                                metrics.jsonl one row per epoch, appended and fsynced
                                result.json   written whole, then renamed: the run is finished
@@ -105,6 +105,14 @@ class Metric:
 
     name: str
     higher_is_better: bool = True
+    selected_by: str | None = None
+    """The validation score (higher is better) that the best epoch is chosen by, where this one
+    takes too long for every epoch."""
+
+    @property
+    def of_an_epoch(self) -> "Metric":
+        """The figure that epochs are judged by."""
+        return self if self.selected_by is None else Metric(self.selected_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +145,26 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """Settings that tuning tries for an arm: its own (number 0), or with some changes."""
+
+    arm: str
+    number: int
+    changes: dict[str, Any]
+    """By the path of a setting, such as `settings.prior`."""
+    size: int
+    seeds: list[int]
+    run_ids: list[str]
+    """Of its trials, one per seed."""
+    chosen: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the trials are called where an arm's name would stand."""
+        return f"{self.arm} #{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """What is on disk of one planned run."""
 
@@ -163,6 +191,9 @@ class ComparisonRecord:
     warnings: list[str] = field(default_factory=list)
     task: dict[str, Any] = field(default_factory=dict)
     """The resolved data settings that all finished runs share; empty where none says."""
+    candidates: list[Candidate] = field(default_factory=list)
+    trials: list[RunRecord] = field(default_factory=list)
+    """The runs that tuning chose by; each is planned under the name of its candidate."""
 
     @property
     def finished(self) -> list[RunRecord]:
@@ -177,6 +208,7 @@ def write_comparison(
     metric: Metric,
     plan: Iterable[PlannedRun],
     warnings: Iterable[str] = (),
+    candidates: Iterable[Candidate] = (),
 ) -> None:
     """Record what a comparison is going to run, and what is known of its data before that."""
     document = {
@@ -186,6 +218,7 @@ def write_comparison(
         "metric": asdict(metric),
         "runs": [asdict(run) for run in plan],
         "warnings": list(warnings),
+        "candidates": [asdict(candidate) for candidate in candidates],
     }
     write_json(folder / "comparison.json", document)
 
@@ -210,18 +243,39 @@ def read_comparison(folder: Path) -> ComparisonRecord:
         arms = [Arm(**row) for row in document["arms"]]
         metric = Metric(**document["metric"])
         settings = dict(document["settings"])
+        candidates = [Candidate(**row) for row in document.get("candidates", [])]
     except (KeyError, TypeError) as error:
         raise LupiError(f"{path} is not a comparison record: {error!r}") from None
-    runs = [_read_run(folder / run.run_id, run, warnings) for run in plan]
+    runs = read_runs(folder, plan, warnings)
+    trials = read_runs(folder, planned_trials(candidates), warnings)
     task = _check_belonging(runs, {arm.name: arm for arm in arms}, warnings)
-    return ComparisonRecord(folder, settings, arms, metric, runs, warnings, task)
+    return ComparisonRecord(
+        folder, settings, arms, metric, runs, warnings, task, candidates, trials
+    )
+
+
+def planned_trials(candidates: Iterable[Candidate]) -> list[PlannedRun]:
+    """Return the runs that stand behind candidates."""
+    return [
+        PlannedRun(run_id, candidate.name, candidate.size, seed)
+        for candidate in candidates
+        for seed, run_id in zip(candidate.seeds, candidate.run_ids, strict=True)
+    ]
+
+
+def read_runs(folder: Path, plan: Iterable[PlannedRun], warnings: list[str]) -> list[RunRecord]:
+    """Read what there is of planned runs; what can't be read is added to `warnings`."""
+    return [_read_run(folder / run.run_id, run, warnings) for run in plan]
 
 
 def run_identity(settings: Mapping[str, Any]) -> str:
     """Return the identity of a run's resolved settings: the name of its folder."""
     # Where decoded pictures lie decides no number.
     task = {key: value for key, value in settings["task"].items() if key != "cache"}
-    return fingerprint({**settings, "task": task})
+    resolved = {**settings, "task": task}
+    if not resolved.get("trial"):
+        resolved.pop("trial", None)  # only trials have it in their identity
+    return fingerprint(resolved)
 
 
 def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:

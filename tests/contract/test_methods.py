@@ -1,19 +1,22 @@
 """What every method promises on every task."""
 
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from conftest import VectorTask, digits_task
-from lupi.core import Batch, Method, Stage, Task
+from lupi.core import Batch, Inputs, Method, SequenceTask, Stage, Task
 from lupi.data.xstar import append_xstar
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, check_kind, find_method, methods
 from lupi.train.run import RunSettings, splits_for
 from made_table import table_task
+from made_text import translation_task
 
 REGION = {"prior": {"inside": 0.1, "outside": 1.0}, "sites": ["trunk.site2"]}
 
@@ -57,17 +60,39 @@ VARIANTS = [
 ]
 
 
+BETWEEN_LAYERS = {"sites": ["*.between.*"]}
+FOR_SENTENCES = [
+    *(Variant(name, {}) for name, method in methods().items() if "tokens" in method.output_kinds),
+    Variant("gaussian-dropout", {**BETWEEN_LAYERS, "variance": 0.3}),
+    Variant("het-dropout", BETWEEN_LAYERS),
+    Variant("het-dropout", {"reading": "official-translation", "beta": 0.1}),
+    Variant("het-dropout", {"missing": "prior"}),
+    Variant("het-dropout", {"curriculum": True}),
+]
+TEXTS = tempfile.TemporaryDirectory()
+
+
+def sentences() -> Task:
+    return translation_task(Path(TEXTS.name))
+
+
+def sentences_word_by_word() -> Task:
+    return translation_task(Path(TEXTS.name), {"input_feeding": True, "bidirectional": True})
+
+
 TASKS: dict[str, Callable[[], Task]] = {
     "digits": digits_task,
     "vector": VectorTask,
     "table-classes": lambda: table_task("late"),
     "table-numbers": lambda: table_task("hours"),
+    "sentences": sentences,
+    "sentences-word-by-word": sentences_word_by_word,
 }
 KINDS = {name: "region" if name == "digits" else "vector" for name in TASKS}
 PAIRS = [
     (name, variant)
     for name in TASKS
-    for variant in VARIANTS
+    for variant in (FOR_SENTENCES if name.startswith("sentences") else VARIANTS)
     if KINDS[name] in variant.kinds
     and (name != "table-numbers" or "gaussian" in find_method(variant.method).output_kinds)
 ]
@@ -91,14 +116,15 @@ def task(method: Method) -> Task:
 
 
 def batch_of(task: Task, n: int = 12, xstar_frac: float = 1.0) -> Batch:
-    return next(iter(task.splits(n, 0, "real", xstar_frac).train.batches(n)))
+    all_rows = 4 * n  # sentences are counted by tokens
+    return next(iter(task.splits(n, 0, "real", xstar_frac).train.batches(all_rows)))
 
 
 def shown_to(method: Method, batch: Batch) -> Batch:
     return append_xstar(batch) if method.sees_xstar_at_test else batch
 
 
-def inputs_of(method: Method) -> torch.Tensor:
+def inputs_of(method: Method) -> Inputs:
     return shown_to(method, batch_of(method.task)).x
 
 
@@ -227,6 +253,7 @@ def test_the_student_is_a_plain_network(method: Method, task: Task) -> None:
     assert torch.equal(noisy, plain.train()(x))  # nothing is attached any more
 
 
+@pytest.mark.filterwarnings("ignore:The tensor attributes .*_flat_weights")  # of nn.LSTM
 def test_the_exported_student_has_the_same_outputs(method: Method, task: Task) -> None:
     if method.sees_xstar_at_test:
         pytest.skip("nobody ships an oracle")
@@ -265,6 +292,15 @@ def test_every_method_trains_a_resnet(name: str) -> None:
     assert all(p.grad is None or p.grad.isfinite().all() for p in method.parameters())
     if not method.extends_student:
         assert list(method.student().state_dict()) == list(task.network().state_dict())
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, m in methods().items() if "tokens" not in m.output_kinds]
+)
+def test_other_methods_refuse_sentences(name: str) -> None:
+    task = sentences()
+    with pytest.raises(LupiError, match=r"can't train outputs of kind tokens|of kind vector"):
+        build_method(name, {}, task.network(), task)
 
 
 @pytest.mark.parametrize("name", [n for n, m in methods().items() if "vector" not in m.kinds])
@@ -309,6 +345,11 @@ def test_nobody_but_an_oracle_is_shown_xstar_outside_of_training(name: str, task
     splits, plain = splits_for(method, task, settings), task.splits(20, 0, "real", 1.0)
     for split, same in ((splits.val, plain.val), (splits.test, plain.test)):
         batch, expected = next(iter(split.batches(50))), next(iter(same.batches(50)))
-        revealed = batch.xstar is not None or batch.x.shape != expected.x.shape
+        if isinstance(task, SequenceTask):
+            shown, same_x = batch.x[0], expected.x[0]
+            revealed = batch.xstar is not None or len(batch.x) > len(expected.x)
+        else:
+            shown, same_x = batch.x[:, : expected.x.shape[1]], expected.x
+            revealed = batch.xstar is not None or batch.x.shape != expected.x.shape
         assert revealed == (name == "oracle") == method.sees_xstar_at_test
-        assert torch.equal(batch.x[:, : expected.x.shape[1]], expected.x)
+        assert torch.equal(shown, same_x)

@@ -75,8 +75,21 @@ def settings(tmp_path: Path) -> str:
     return "small.yaml"
 
 
-VERBS = ["demo", "compare", "train", "report", "methods", "analyse", "bounds", "bench"]
-VERBS += ["export", "predict"]
+VERBS = [
+    "demo",
+    "plan",
+    "compare",
+    "train",
+    "report",
+    "export",
+    "predict",
+    "translate",
+    "features",
+    "methods",
+    "analyse",
+    "bounds",
+    "bench",
+]
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])
@@ -121,6 +134,45 @@ def test_train_writes_the_record_that_compare_reuses(tmp_path: Path, settings: s
     assert (tmp_path / result["folder"] / "checkpoint/student.safetensors").exists()
     assert "test  accuracy" in lupi(*arguments, cwd=tmp_path).stdout
     assert "11 of 12 runs to do" in lupi("compare", settings, cwd=tmp_path).stderr
+
+
+def test_plan_leaves_runs_that_compare_reuses(tmp_path: Path, settings: str) -> None:
+    short = ("--set", "train.epochs=1", "--set", "seeds=3")
+    arguments = ("plan", settings, "--gain", "5", "--pilot", "2", "--size", "20", *short)
+    done = lupi(*arguments, "--json", cwd=tmp_path)
+    assert "3 arms x 1 sizes x 2 seeds: 6 of 6 runs to do" in done.stderr
+    assert "test accuracy" not in done.stderr  # the plan must not know who is ahead
+    found = json.loads(done.stdout)
+    assert (found["gain"], found["n_runs"], found["n_finished"]) == (0.05, 18, 6)
+    assert [(row["size"], row["measured_at"]) for row in found["sizes"]] == [(20, 20), (40, 20)]
+    text = lupi(*arguments, cwd=tmp_path).stdout
+    assert "12 of 18 runs left with 3 seeds" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "12 of 18 runs to do" in lupi("compare", settings, *short, cwd=tmp_path).stderr
+
+
+SHORT = ("--set", "seeds=1", "--set", "sizes=[20]", "--set", "train.epochs=3")
+TUNED = ("compare", "small.yaml", "--set", "tuning={n_trials: 2, seeds: 1}", *SHORT)
+
+
+def test_a_tuned_comparison_killed_during_its_trials_ends_with_the_same(
+    tmp_path: Path, settings: str
+) -> None:
+    whole = json.loads(lupi(*TUNED, "--json", "--out", "undisturbed", cwd=tmp_path).stdout)
+    assert len(whole["tuning"]["candidates"]) == 2 * 3
+    assert sum(tried["chosen"] for tried in whole["tuning"]["candidates"]) == 3
+    process = subprocess.Popen(
+        [*LUPI, *TUNED, "--out", "killed"], cwd=tmp_path, stderr=subprocess.DEVNULL
+    )
+    while process.poll() is None and count_rows(tmp_path / "killed") < 4:
+        time.sleep(0.02)
+    assert process.poll() is None, "finished before it could be killed"
+    process.kill()
+    process.wait()
+    report = json.loads(lupi("report", "killed", "--json", cwd=tmp_path).stdout)
+    assert any(warning.startswith("tuning is unfinished") for warning in report["warnings"])
+    assert json.loads(lupi(*TUNED, "--json", "--out", "killed", cwd=tmp_path).stdout) == whole
+    assert results(tmp_path / "killed") == results(tmp_path / "undisturbed")
 
 
 def results(folder: Path) -> dict[str, str]:
@@ -168,6 +220,9 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, settings: str) -> None:
         (["compare", "small.yaml", "--set", "train.epoks=3"], "did you mean `epochs`"),
         (["train", "small.yaml", "--arm", "het"], "did you mean `het-dropout`"),
         (["train", "small.yaml", "--size", "0"], "size: got 0"),
+        (["train", "small.yaml", "--set", "tuning.seeds=1"], "are still to be tuned"),
+        (["plan", "small.yaml", "--size", "30"], "--size: got 30; the sizes of the comparison"),
+        (["plan", "small.yaml", "--set", "seeds=1"], "a pilot takes two seeds"),
         (["report", "."], "holds no comparison"),
         (["report", "a", "b", "c"], "takes one comparison or two, got 3"),
         (["report", "a", "b", "--watch"], "are for one comparison, got two"),

@@ -59,7 +59,7 @@ def test_lupi_commands(tmp_path: Path) -> None:
             if ">" in arguments
             else (arguments, False, "")
         )
-        if arguments[0] in ("demo", "compare", "train") and "--settings" not in arguments:
+        if arguments[0] in ("demo", "plan", "compare", "train") and "--settings" not in arguments:
             arguments += SHORT
         if arguments[0] == "bench":
             arguments += ["--rounds", "2", "--batch-size", "2"]
@@ -94,6 +94,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_setting_is_documented() -> None:
     from lupi.compare.settings import ArmSettings, ComparisonSettings, PaperSettings
+    from lupi.compare.tuning import TuningSettings
     from lupi.methods.registry import methods
     from lupi.settings import Settings
     from lupi.tasks.picture_files import AugmentSettings
@@ -109,7 +110,7 @@ def test_every_setting_is_documented() -> None:
     for model in models:
         for key in model.model_fields:
             assert f"`{key}`" in page, key
-    for part in (ComparisonSettings, ArmSettings, PaperSettings):
+    for part in (ComparisonSettings, ArmSettings, TuningSettings, PaperSettings):
         for key in part.model_fields:
             assert re.search(rf"`{key}`|^ *{key}:", page, flags=re.MULTILINE), key
     page = (ROOT / "docs/theory.md").read_text()

@@ -46,3 +46,13 @@ def test_bad_files_stop_a_comparison_or_are_counted(tmp_path: Path, settings: st
     result = next((tmp_path / "runs/pets").glob("*/result.json"))
     assert json.loads(result.read_text())["data"]["unreadable picture"] == 1
     assert [path for path in (tmp_path / ".lupi-cache").iterdir() if path.is_dir()]
+
+
+def test_a_mistake_in_an_arm_shows_before_pictures_are_decoded(
+    tmp_path: Path, settings: str
+) -> None:
+    typo = ("compare", settings, "--set", "arms.het-dropout.settings.betta=1")
+    done = lupi(*typo, cwd=tmp_path, ok=False)
+    assert done.returncode == 2
+    assert "did you mean `beta`" in done.stderr
+    assert not (tmp_path / ".lupi-cache").exists()

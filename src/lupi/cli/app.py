@@ -13,10 +13,13 @@ from lupi.cli import (
     compare,
     demo,
     export,
+    features,
     methods,
+    plan,
     predict,
     report,
     train,
+    translate,
 )
 from lupi.cli.output import say
 from lupi.errors import LupiError
@@ -34,11 +37,14 @@ app = typer.Typer(
 )
 for verb in (
     demo.demo,
+    plan.plan,
     compare.compare,
     train.train,
     report.report,
     export.export,
     predict.predict,
+    translate.translate,
+    features.features,
     methods.methods,
     analyse.analyse,
     bounds.bounds,

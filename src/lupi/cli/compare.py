@@ -3,13 +3,19 @@
 import os
 import shlex
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from lupi.cli.output import Json, Sets, Workers, prepare_data, print_summary, resumable, say
+
+if TYPE_CHECKING:
+    from lupi.compare.settings import Plan
+    from lupi.records import ComparisonRecord, PlannedRun
 
 TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet", ".pq")
 """How the names of tables end; anything else is settings."""
@@ -47,6 +53,7 @@ def compare(
 ) -> None:
     """Train every arm at every size with every seed, and judge whether x* helped.
 
+    With `tuning:` in the settings each arm's own are chosen first, by validation scores alone.
     Only what has no result yet is run: stop it at any time, start it again with the same line,
     and it goes on to the same numbers. The verdict is printed, and a page for the browser
     written to `report.html` in the folder of the records.
@@ -113,7 +120,7 @@ def command_line() -> str:
     return shlex.join(["lupi", *sys.argv[1:]])
 
 
-def _n_cores() -> int:
+def n_cores() -> int:
     """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -124,26 +131,70 @@ def run_comparison(
     raw: dict[str, Any], out: Path | None, workers: int | None, as_json: bool, command: str
 ) -> None:
     """Run a comparison from its raw settings and print its verdict."""
-    from lupi.cli.live import LiveTable
-    from lupi.compare.comparison import opened
-    from lupi.compare.engine import execute
-    from lupi.compare.settings import ComparisonSettings, make_plan
-    from lupi.records import read_comparison
+    from lupi.compare.comparison import phases
+
+    plan = prepared_plan(raw)
+    folder = out or Path("runs") / plan.settings.name
+    with resumable():
+        for phase in phases(plan, folder):
+            do_runs(phase, folder, workers or n_cores())
+    print_summary(folder, as_json, command)
+    if plan.settings.task["name"] != "translation":  # whose student is used by `lupi translate`
+        say(f"to ship a student: lupi export {folder} --out FOLDER")
+
+
+def prepared_plan(raw: dict[str, Any]) -> "Plan":
+    """Check the settings of a comparison, decode its pictures, say what is odd, list its runs."""
+    from lupi.compare.settings import ComparisonSettings, check, make_plan
 
     settings = ComparisonSettings.parse(raw, "")
+    check(settings)
     with resumable():
         prepare_data(settings.task)
     plan = make_plan(settings)
     for warning in plan.warnings:
         say(f"[yellow]warning:[/] {escape(warning)}")
-    folder = out or Path("runs") / plan.settings.name
-    n_workers = workers or _n_cores()
-    with resumable(), opened(plan, folder) as jobs:
-        say(
-            f"{len(plan.arms)} arms x {len(plan.settings.sizes)} sizes x "
-            f"{len(plan.settings.seeds)} seeds: {len(jobs)} of {len(plan.runs)} runs to do, "
-            f"{n_workers} at a time, in {folder}"
+    return plan
+
+
+def do_runs(
+    plan: "Plan",
+    folder: Path,
+    n_workers: int,
+    pilot: "Callable[[PlannedRun], bool] | None" = None,
+) -> None:
+    """Do what a plan lacks, its trials until it is tuned, under a live table.
+
+    With `pilot`, only the runs that it names are done, and no test score is shown.
+    """
+    from lupi.cli.live import LiveTable
+    from lupi.compare.comparison import opened
+    from lupi.compare.engine import execute
+    from lupi.records import read_comparison
+
+    with opened(plan, folder) as jobs:
+        record = read_comparison(folder)
+        if pilot is not None:
+            record = replace(record, runs=[run for run in record.runs if pilot(run.plan)])
+        if plan.is_tuned:
+            ids = {run.plan.run_id for run in record.runs}
+            jobs = [job for job in jobs if job.run_id in ids]
+        say(f"{_work(plan, record, len(jobs))}, {n_workers} at a time, in {folder}")
+        split = "test" if plan.is_tuned and pilot is None else "val"
+        table = LiveTable(record, split, trials=not plan.is_tuned)
+        table.follow(execute(jobs, n_workers))
+
+
+def _work(plan: "Plan", record: "ComparisonRecord", n_jobs: int) -> str:
+    if plan.is_tuned:
+        sizes = {run.plan.size for run in record.runs}
+        seeds = {run.plan.seed for run in record.runs}
+        return (
+            f"{len(plan.arms)} arms x {len(sizes)} sizes x {len(seeds)} seeds: "
+            f"{n_jobs} of {len(record.runs)} runs to do"
         )
-        LiveTable(read_comparison(folder)).follow(execute(jobs, n_workers))
-    print_summary(folder, as_json, command)
-    say(f"to ship a student: lupi export {folder} --out FOLDER")
+    first = plan.candidates[0]
+    return (
+        f"tuning: {len(plan.candidates)} candidates x {len(first.seeds)} seeds at "
+        f"n = {first.size}: {n_jobs} of {len(plan.trials)} trials to do"
+    )

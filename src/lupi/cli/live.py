@@ -19,32 +19,38 @@ if TYPE_CHECKING:
 
 
 class LiveTable:
-    """Follows the events of a comparison."""
+    """Follows the events of a comparison: of its runs, or of the trials before them."""
 
-    def __init__(self, record: "ComparisonRecord") -> None:
-        """Take what is on disk before the first event."""
+    def __init__(
+        self, record: "ComparisonRecord", split: str = "test", trials: bool = False
+    ) -> None:
+        """Take what is on disk before the first event; show scores on the rows of `split`."""
+        runs = record.trials if trials else record.runs
+        self._what, self._split = "trials" if trials else "runs", split
         self._metric = record.metric.name
-        self._arms = [arm.name for arm in record.arms]
+        self._metric_of_an_epoch = record.metric.of_an_epoch.name
+        self._arms = [row.name for row in (record.candidates if trials else record.arms)]
         self._cells: dict[str, list[PlannedRun]] = defaultdict(list)
-        for run in record.runs:
+        for run in runs:
             self._cells[run.plan.run_id].append(run.plan)
-        self._sizes = sorted({run.plan.size for run in record.runs})
-        self._n_seeds = len({run.plan.seed for run in record.runs})
+        self._sizes = sorted({run.plan.size for run in runs})
+        self._n_seeds = len({run.plan.seed for run in runs})
         self._scores: dict[tuple[str, int], list[float]] = defaultdict(list)
         self._now: dict[str, str] = {}
         self._failed: list[str] = []
-        for run in record.finished:
+        finished = [run for run in runs if run.result is not None]
+        for run in finished:
             assert run.result is not None
             self._add_score(run.plan.run_id, run.result, [run.plan])
         self._progress = Progress(
-            TextColumn("runs"),
+            TextColumn(self._what),
             BarColumn(None),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
             console=stderr,
         )
-        n_done = len({run.plan.run_id for run in record.finished})
-        self._task = self._progress.add_task("runs", total=len(self._cells), completed=n_done)
+        n_done = len({run.plan.run_id for run in finished})
+        self._task = self._progress.add_task(self._what, total=len(self._cells), completed=n_done)
         self._n_done = n_done
 
     def follow(self, events: "Iterable[Event]") -> None:
@@ -73,8 +79,9 @@ class LiveTable:
             if val is None:  # a stage without a student to score
                 shown = f"{event.content['stage']} stage"
             else:
-                score = val.get(self._metric)
-                shown = "diverged" if score is None else f"{self._metric} {score:.3f}"
+                name_of_score = self._metric_of_an_epoch
+                score = val.get(name_of_score)
+                shown = "diverged" if score is None else f"{name_of_score} {score:.3f}"
             self._now[event.run_id] = f"{name}: epoch {event.content['epoch']}, {shown}"
         else:
             self._now.pop(event.run_id, None)
@@ -89,21 +96,23 @@ class LiveTable:
         self, run_id: str, result: dict[str, Any], plans: "Iterable[PlannedRun]"
     ) -> None:
         for plan in plans:
-            score = result["metrics"]["test"].get(self._metric)
+            score = result["metrics"][self._split].get(self._metric)
             if score is not None:
                 self._scores[plan.arm, plan.size].append(score)
 
     def _line(self, event: "Event", seconds: float) -> None:
         plan = self._cells[event.run_id][0]
-        score = event.content.get("metrics", {}).get("test", {}).get(self._metric)
-        shown = "failed" if score is None else f"{self._metric} {score:.3f}"
+        score = event.content.get("metrics", {}).get(self._split, {}).get(self._metric)
+        shown = "failed" if score is None else f"{self._split} {self._metric} {score:.3f}"
         say(
             f"[{self._n_done}/{len(self._cells)}] {plan.arm}, n = {plan.size}, "
             f"seed {plan.seed}: {shown} ({seconds:.0f} s)".replace("[", r"\[", 1)
         )
 
     def _view(self) -> RenderableType:
-        table = Table(box=None, pad_edge=False, title=f"test {self._metric}, finished runs")
+        table = Table(
+            box=None, pad_edge=False, title=f"{self._split} {self._metric}, finished {self._what}"
+        )
         table.add_column("arm", overflow="fold")
         for size in self._sizes:
             table.add_column(f"n = {size}", justify="right", no_wrap=True)

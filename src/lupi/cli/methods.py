@@ -10,6 +10,7 @@ from rich.table import Table
 from lupi.cli.output import Json, print_json
 
 if TYPE_CHECKING:
+    from lupi.search import Choices, Space
     from lupi.train.classical import Learner
 
 
@@ -25,7 +26,11 @@ def methods(
 
     if name is not None:
         method = find_learner(name)
-        _print_settings(method) if not as_json else print_json(method.Settings.model_json_schema())
+        if as_json:
+            search = {key: _plain(choices) for key, choices in _space(method).items()}
+            print_json({**method.Settings.model_json_schema(), "search": search})
+        else:
+            _print_settings(method)
         return
     found = [_describe(method) for method in learners().values()]
     if as_json:
@@ -65,6 +70,7 @@ def _print_settings(method: "Learner") -> None:
     console.print(f"[bold]{method.name}[/]: {method.summary}\n")
     if not method.Settings.model_fields:
         console.print("nothing to set")
+        _print_search(method, console)
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("setting", no_wrap=True)
@@ -74,3 +80,27 @@ def _print_settings(method: "Learner") -> None:
         default = json.dumps(field.default, default=str)
         table.add_row(key, default, " ".join((field.description or "").split()))
     console.print(table)
+    _print_search(method, console)
+
+
+def _space(method: "Learner") -> "Space":
+    """Return where tuning looks: nowhere for a classical model, which tunes itself."""
+    return getattr(method, "search", {})
+
+
+def _print_search(method: "Learner", console: Console) -> None:
+    from lupi.search import shown
+
+    if not _space(method):
+        return
+    console.print("\nWhere tuning looks, unless an arm has a `search` of its own:")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for key, choices in _space(method).items():
+        table.add_row(key, shown(choices))
+    console.print(table)
+
+
+def _plain(choices: "Choices") -> Any:
+    from lupi.search import Range
+
+    return choices.resolved() if isinstance(choices, Range) else list(choices)

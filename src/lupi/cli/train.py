@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lupi.cli.output import Json, Sets, prepare_data, print_json, resumable, say, stderr
+from lupi.cli.output import Json, Sets, print_json, resumable, say, stderr
 
 if TYPE_CHECKING:
     from lupi.train.fit import Row
@@ -33,20 +32,21 @@ def train(
 
     Example: `lupi train mine.yaml --arm het-dropout --size 300 --seed 0`
     """
-    from lupi.compare.settings import ComparisonSettings, make_plan
+    from lupi.cli.compare import prepared_plan
+    from lupi.compare.comparison import tune
     from lupi.configs import find_settings
     from lupi.errors import LupiError
     from lupi.settings import override, read_yaml, unknown_name
     from lupi.train.run import run
 
-    comparison = ComparisonSettings.parse(
-        override(read_yaml(find_settings(settings)), set_ or []), ""
-    )
-    with resumable():
-        prepare_data(comparison.task)
-    plan = make_plan(comparison)
-    for warning in plan.warnings:
-        say(f"[yellow]warning:[/] {escape(warning)}")
+    given = prepared_plan(override(read_yaml(find_settings(settings)), set_ or []))
+    records = out or Path("runs") / given.settings.name
+    plan = tune(given, records)
+    if plan is None:
+        raise LupiError(
+            f"the settings of the arms are still to be tuned in {records}: run `lupi compare` "
+            "first, or train with those that are given by `--set tuning=null`"
+        )
     arm = arm or plan.arms[0].name
     if arm not in (names := [a.name for a in plan.arms]):
         raise LupiError(f"--arm: {unknown_name('arm', arm, names)}")
@@ -55,7 +55,7 @@ def train(
     of_arm = {planned.size: run for planned, run in plan.runs if planned.arm == arm}
     template = of_arm.get(size, of_arm[max(of_arm)])
     run_settings = template.parse({**template.resolved(), "size": size, "seed": seed}, "")
-    folder = (out or Path("runs") / plan.settings.name) / run_settings.run_id
+    folder = records / run_settings.run_id
     say(f"{arm}, n = {size}, seed {seed}, in {folder}")
 
     with (
@@ -74,8 +74,9 @@ def train(
         def show(row: "Row") -> None:
             shown = row["stage"]  # whose student may mean nothing yet
             if row["val"] is not None:
-                score = row["val"].get(plan.metric.name)
-                shown = "diverged" if score is None else f"{plan.metric.name} {score:.3f}"
+                name = plan.metric.of_an_epoch.name
+                score = row["val"].get(name)
+                shown = "diverged" if score is None else f"{name} {score:.3f}"
             rate = f"{size / max(row['seconds'], 1e-9):.0f} rows/s"
             progress.update(bar, completed=row["epoch"], description=f"{shown}, {rate}")
 

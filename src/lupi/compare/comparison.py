@@ -1,20 +1,26 @@
-"""Do a comparison, or what is left of it."""
+"""Do a comparison, or what is left of it: trials first, where settings are tuned, then the runs."""
 
 import contextlib
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from lupi.compare.engine import Event, Job, execute
 from lupi.compare.settings import Plan
+from lupi.compare.tuning import changed
 from lupi.errors import LupiError
-from lupi.records import read_comparison, write_comparison
+from lupi.evidence.tuning import choose
+from lupi.records import PlannedRun, read_comparison, read_runs, write_comparison
 
 
 @contextlib.contextmanager
 def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
-    """Keep others out of `folder`, record the plan there, and give the runs without a result."""
+    """Keep others out of `folder`, record the plan there, and give the runs without a result.
+
+    Of a plan that is to be tuned, these are the trials.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock", timeout=0)
     try:
@@ -31,6 +37,7 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
             plan.metric,
             [planned for planned, _ in plan.runs],
             plan.warnings,
+            plan.candidates,
         )
         yield missing_jobs(plan, folder)
     finally:
@@ -38,17 +45,61 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
 
 
 def missing_jobs(plan: Plan, folder: Path) -> list[Job]:
-    """Return the runs of a plan that have no result in `folder` yet."""
-    finished = {run.plan.run_id for run in read_comparison(folder).finished}
+    """Return the runs of a plan (its trials until it is tuned) that have no result in `folder`."""
+    record = read_comparison(folder)
+    runs, records = (plan.runs, record.runs) if plan.is_tuned else (plan.trials, record.trials)
+    finished = {run.plan.run_id for run in records if run.result is not None}
     jobs = {
         planned.run_id: Job(planned.run_id, run.resolved(), folder / planned.run_id)
-        for planned, run in plan.runs
+        for planned, run in runs
         if planned.run_id not in finished
     }
     return list(jobs.values())
 
 
+def phases(plan: Plan, folder: Path) -> Iterator[Plan]:
+    """Yield what is to be done: the plan while its trials are missing, then as they tuned it.
+
+    Who asks for the second must have done the first.
+    """
+    tuned = tune(plan, folder)
+    if tuned is None:
+        yield plan
+        tuned = tune(plan, folder)
+    if tuned is None:
+        raise LupiError(
+            f"tuning needs the result of every trial; without one: {_without_result(plan, folder)}."
+            " failure.txt in their folders says why; narrow the arm's `search` or try again"
+        )
+    yield tuned
+
+
+def tune(plan: Plan, folder: Path) -> Plan | None:
+    """Return the plan with the settings that its trials chose; None while any has no result."""
+    if plan.is_tuned:
+        return plan
+    trials = read_runs(folder, (planned for planned, _ in plan.trials), warnings=[])
+    if any(trial.result is None for trial in trials):
+        return None
+    candidates = choose(plan.candidates, trials, plan.metric)
+    changes = {c.arm: c.changes for c in candidates if c.chosen}
+    runs = []
+    for planned, given in plan.runs:
+        # A control that was not tried has what was chosen for the arm with real x*.
+        tried = planned.arm if planned.arm in changes else planned.arm.rpartition("/")[0]
+        run = changed(planned.arm, given, changes.get(tried, {}))
+        runs.append((PlannedRun(run.run_id, planned.arm, planned.size, planned.seed), run))
+    return replace(plan, runs=runs, candidates=candidates)
+
+
+def _without_result(plan: Plan, folder: Path) -> str:
+    trials = read_runs(folder, (planned for planned, _ in plan.trials), warnings=[])
+    missing = [trial.plan for trial in trials if trial.result is None]
+    return ", ".join(f"{trial.arm} seed {trial.seed} ({trial.run_id})" for trial in missing)
+
+
 def compare(plan: Plan, folder: Path, n_workers: int) -> Generator[Event]:
-    """Do the missing runs and yield what happens."""
-    with opened(plan, folder) as jobs:
-        yield from execute(jobs, n_workers)
+    """Do the missing trials and runs, and yield what happens."""
+    for phase in phases(plan, folder):
+        with opened(phase, folder) as jobs:
+            yield from execute(jobs, n_workers)

@@ -1,15 +1,16 @@
 """A comparison's settings, and the runs they stand for."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from lupi.compare.tuning import TuningSettings, try_for
 from lupi.core import Control
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method
-from lupi.records import Arm, Metric, PlannedRun
+from lupi.records import Arm, Candidate, Metric, PlannedRun, planned_trials
 from lupi.settings import Settings, merge, unknown_name
 from lupi.tasks.registry import AnyTask, build_task
 from lupi.train.classical import CLASSICAL, check_classical, find_learner
@@ -32,6 +33,8 @@ class ArmSettings(Settings):
     """What this arm has other than the comparison's network, such as its own tuned dropout."""
     train: dict[str, Any] = Field(default_factory=dict)
     """What this arm has other than the comparison's training."""
+    search: dict[str, Any] | None = None
+    """Where tuning looks, instead of the method's own ranges: see `lupi methods NAME`."""
 
     def fractions(self, name: str) -> list[tuple[str, "ArmSettings"]]:
         """Return the arms this one stands for, with their names: itself, or one per fraction."""
@@ -66,6 +69,8 @@ class ComparisonSettings(Settings):
     """Numbers of training rows; the small sets are parts of the large ones."""
     seeds: tuple[int, ...] = Field(min_length=1)
     """A list, or how many: 8 stands for 0 to 7."""
+    tuning: TuningSettings | str | None = None
+    """Choose each arm's settings first; or a sentence that says how they were chosen."""
     paper: PaperSettings | None = None
     """Scores of a publication whose settings this comparison has."""
 
@@ -99,6 +104,20 @@ class Plan:
     runs: list[tuple[PlannedRun, RunSettings]]
     warnings: tuple[str, ...] = ()
     """What the task found in its data that a reader of the verdict must know."""
+    candidates: list[Candidate] = field(default_factory=list)
+    trials: list[tuple[PlannedRun, RunSettings]] = field(default_factory=list)
+    """The runs by which tuning chooses among the candidates."""
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether `runs` have the settings they shall have."""
+        return not self.candidates or any(candidate.chosen for candidate in self.candidates)
+
+
+def check(settings: ComparisonSettings) -> None:
+    """Find the mistakes that show without data: decoding may take minutes."""
+    _first_runs(settings)
+    _list_trials(settings)
 
 
 def make_plan(settings: ComparisonSettings) -> Plan:
@@ -106,14 +125,13 @@ def make_plan(settings: ComparisonSettings) -> Plan:
     task = None
     arms: list[Arm] = []
     runs: list[tuple[PlannedRun, RunSettings]] = []
+    first_runs = _first_runs(settings)
+    candidates, trials = _list_trials(settings)
+    largest = max([*settings.sizes, *(planned.size for planned, _ in trials)])
     for family, name, arm in _arms(settings):
         method = find_learner(arm.method)
-        uses_xstar = method.uses_xstar and arm.xstar_frac > 0
-        # Without x* there is nothing to replace: the arm is a control itself.
-        controls: tuple[Control, ...] = ("real", *arm.controls) if uses_xstar else ("real",)
-        first = _run_settings(settings, name, arm, "real", settings.sizes[0], settings.seeds[0])
-        task = _try_out(first, max(settings.sizes), name)
-        for control in controls:
+        task = _try_out(first_runs[name, settings.sizes[0]], largest, name)
+        for control in _controls(arm):
             suffix = "" if control == "real" else f"/{control}"
             full_name = name + suffix
             arms.append(
@@ -121,7 +139,7 @@ def make_plan(settings: ComparisonSettings) -> Plan:
                     name=full_name,
                     method=arm.method,
                     control=control,
-                    uses_xstar=uses_xstar,
+                    uses_xstar=_uses_xstar(arm),
                     sees_xstar_at_test=method.sees_xstar_at_test,
                     xstar_frac=arm.xstar_frac,
                     family=family + suffix if arm.xstar_fracs else "",
@@ -129,14 +147,69 @@ def make_plan(settings: ComparisonSettings) -> Plan:
                 )
             )
             for size in settings.sizes:
-                sized = _run_settings(settings, name, arm, control, size, settings.seeds[0])
                 for seed in settings.seeds:
-                    run = sized.model_copy(update={"seed": seed})
+                    place = {"control": control, "seed": seed}
+                    run = first_runs[name, size].model_copy(update=place)
                     runs.append((PlannedRun(run.run_id, full_name, size, seed), run))
+        if arm.search is not None:  # a method's own ranges are tested with it
+            for candidate in (c for c in candidates if c.arm == name):
+                trial = next(run for planned, run in trials if planned.arm == candidate.name)
+                _try_out(trial, largest, candidate.name)
     assert task is not None
     _check_paper(settings, [arm.name for arm in arms])
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
-    return Plan(settings, arms, task.metric, runs, task.warnings)
+    return Plan(settings, arms, task.metric, runs, task.warnings, candidates, trials)
+
+
+def _uses_xstar(arm: ArmSettings) -> bool:
+    return find_learner(arm.method).uses_xstar and arm.xstar_frac > 0
+
+
+def _controls(arm: ArmSettings) -> tuple[Control, ...]:
+    """Without x* there is nothing to replace: the arm is a control itself."""
+    return ("real", *arm.controls) if _uses_xstar(arm) else ("real",)
+
+
+def _first_runs(settings: ComparisonSettings) -> dict[tuple[str, int], RunSettings]:
+    """Return the first run of each arm at each size, every name and value checked."""
+    return {
+        (name, size): _run_settings(settings, name, arm, size, settings.seeds[0])
+        for _, name, arm in _arms(settings)
+        for size in settings.sizes
+    }
+
+
+def _list_trials(
+    settings: ComparisonSettings,
+) -> tuple[list[Candidate], list[tuple[PlannedRun, RunSettings]]]:
+    """Return what tuning tries, and the trials, one seed after another."""
+    tuning = settings.tuning
+    if not isinstance(tuning, TuningSettings):
+        return [], []
+    candidates: list[Candidate] = []
+    trials: list[tuple[PlannedRun, RunSettings]] = []
+    seeds, size = tuning.trial_seeds(settings.seeds), tuning.trial_size(settings.sizes)
+    for family, name, arm in _arms(settings):
+        if arm.method in CLASSICAL:
+            if arm.search is not None:
+                raise LupiError(
+                    f"arms.{name}.search: {arm.method} chooses by validation rows itself, among "
+                    "the values of its settings: drop `search`"
+                )
+            continue
+        given = _run_settings(settings, name, arm, size, seeds[0])
+        tried = list(try_for(family, given, arm.search, tuning.n_trials))
+        for control in _controls(arm) if tuning.controls == "own" else _controls(arm)[:1]:
+            for number, (changes, run) in enumerate(tried):
+                trial = run.model_copy(update={"control": control, "trial": True})
+                runs = [trial.model_copy(update={"seed": seed}) for seed in seeds]
+                ids = [run.run_id for run in runs]
+                full_name = name if control == "real" else f"{name}/{control}"
+                candidate = Candidate(full_name, number, changes, size, seeds, ids)
+                candidates.append(candidate)
+                trials += zip(planned_trials([candidate]), runs, strict=True)
+    trials.sort(key=lambda pair: pair[0].seed)
+    return candidates, trials
 
 
 def _arms(settings: ComparisonSettings) -> Iterator[tuple[str, str, ArmSettings]]:
@@ -165,7 +238,6 @@ def _run_settings(
     settings: ComparisonSettings,
     name: str,
     arm: ArmSettings,
-    control: Control,
     size: int,
     seed: int,
 ) -> RunSettings:
@@ -175,7 +247,6 @@ def _run_settings(
         "train": merge(merge(settings.train, settings.train_by_size.get(size, {})), arm.train),
         "method": arm.method,
         "settings": arm.settings,
-        "control": control,
         "xstar_frac": arm.xstar_frac,
         "size": size,
         "seed": seed,

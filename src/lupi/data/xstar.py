@@ -10,8 +10,13 @@ from lupi.errors import LupiError
 
 
 def append_xstar(batch: Batch) -> Batch:
-    """Append x* and whether the row has it to the channels of x: what an oracle sees."""
+    """Append x* and whether the row has it to the channels of x: what an oracle sees.
+
+    Where x is a tuple of tensors, they are two more of them.
+    """
     x, (xstar, has) = batch.x, batch.privileged()
+    if isinstance(x, tuple):
+        return batch._replace(x=(*x, xstar, has))
     if x.dim() not in (2, 4):
         raise LupiError(
             f"x* can be shown beside vectors (B, F) and pictures (B, C, H, W); x is {x.dim()}-D"

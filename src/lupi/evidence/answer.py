@@ -1,7 +1,7 @@
 """The answer to "did x* help?" as data: everything a report or a program reads."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Word = Literal[
     "reference", "helps", "hurts", "no detectable difference", "underpowered", "collapsed"
@@ -75,6 +75,39 @@ class ArmSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """A candidate of tuning: settings of one arm and their score on validation rows."""
+
+    arm: str
+    number: int
+    """0 is the arm as it was given."""
+    changes: dict[str, Any]
+    n_planned: int
+    n_finished: int
+    score: float | None
+    """Mean over the finished trials."""
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """How the settings of the arms were chosen."""
+
+    note: str | None
+    """What the comparison says of it, where they were chosen elsewhere."""
+    size: int | None = None
+    n_seeds: int | None = None
+    shared: bool = False
+    """Whether controls have what was chosen for real x*."""
+    candidates: tuple[Tried, ...] = ()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the choice was made."""
+        return self.note is not None or any(tried.chosen for tried in self.candidates)
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A comparison, judged."""
 
@@ -95,3 +128,5 @@ class Summary:
     """Run ids whose last attempt raised an error."""
     warnings: tuple[str, ...]
     arms: tuple[ArmSummary, ...]
+    tuning: Tuning | None = None
+    """None where arms have the settings they were given, and nobody says why."""

@@ -1,8 +1,9 @@
 """What a reader must know before trusting a verdict, one sentence per subject."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from lupi.evidence.answer import ArmSummary, Cell
+from lupi.evidence.answer import ArmSummary, Cell, Tuning
 from lupi.evidence.headline import at_sizes
 from lupi.evidence.scores import Scores
 from lupi.evidence.verdict import ALPHA, is_candidate, own_controls, seeds_needed
@@ -41,6 +42,24 @@ def cautions(
         arm for arm in record.arms if is_candidate(arm) and not own_controls(arm, record.arms)
     ]:
         yield _without_control(bare)
+
+
+def tuning_cautions(tuning: Tuning | None) -> Iterator[str]:
+    """Yield what is unfair about the choice of settings."""
+    if tuning is None:
+        yield (
+            "untuned: every arm has the settings it was given, and a difference may come from "
+            "them; add `tuning:` to the settings, or say there how they were chosen"
+        )
+        return
+    counts = Counter(tried.arm for tried in tuning.candidates)
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{arm} {n}" for arm, n in counts.items())
+        yield f"arms had unequal numbers of candidates in tuning: {listed}"
+    if tuning.shared:
+        yield "controls have the settings that were chosen for real x*, which favours x*"
+    if not tuning.is_done:
+        yield "tuning is unfinished: the arms stand here with the settings they were given"
 
 
 def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:

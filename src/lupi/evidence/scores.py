@@ -76,7 +76,7 @@ def read_scores(record: ComparisonRecord) -> Scores:
             )
         planned.add(key)
         _count(run, metric, cells[arm, size], warnings)
-        if (bar := _number(run.result, "trivial", metric)) is not None:
+        if (bar := number_at(run.result, "trivial", metric)) is not None:
             trivial.append(bar)
     return Scores(
         sizes=tuple(sizes),
@@ -94,7 +94,7 @@ def _count(run: RunRecord, metric: str, cell: Runs, warnings: list[str]) -> None
         cell.n_missing += 1
         return
     cell.n_diverged += run.result.get("status") == "diverged"
-    score = _number(run.result, "metrics", "test", metric)
+    score = number_at(run.result, "metrics", "test", metric)
     if score is None:
         cell.n_missing += 1
         warnings.append(
@@ -105,7 +105,7 @@ def _count(run: RunRecord, metric: str, cell: Runs, warnings: list[str]) -> None
     cell.n_collapsed += run.result.get("collapsed") is True
 
 
-def _number(document: Any, *path: str) -> float | None:
+def number_at(document: Any, *path: str) -> float | None:
     """Return the number at this path of a JSON document, None unless it is there and finite."""
     for key in path:
         if not isinstance(document, dict):

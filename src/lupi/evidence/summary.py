@@ -15,11 +15,12 @@ from lupi.evidence.answer import (
     Summary,
     Word,
 )
-from lupi.evidence.cautions import cautions
+from lupi.evidence.cautions import cautions, tuning_cautions
 from lupi.evidence.headline import headline
 from lupi.evidence.labels import label_saving
 from lupi.evidence.paired import mean_interval, paired_difference
 from lupi.evidence.scores import Scores, read_scores
+from lupi.evidence.tuning import judge_tuning
 from lupi.evidence.verdict import ALPHA, Grounds, controls, find_reference, judge
 from lupi.records import Arm, ComparisonRecord
 
@@ -40,6 +41,7 @@ def summarise(record: ComparisonRecord) -> Summary:
     """Judge every arm of a comparison, finished or not."""
     reference = find_reference(record.arms)
     scores = read_scores(record)
+    tuning = judge_tuning(record)
     arms = tuple(_judged(arm, record.arms, reference, scores) for arm in record.arms)
     failed = tuple(run.plan.run_id for run in record.runs if run.failure is not None)
     return Summary(
@@ -55,8 +57,9 @@ def summarise(record: ComparisonRecord) -> Summary:
         n_planned=len(record.runs),
         n_finished=sum(len(runs.scores) for runs in scores.runs.values()),
         failed=failed,
-        warnings=tuple(cautions(record, scores, arms, failed)),
+        warnings=(*cautions(record, scores, arms, failed), *tuning_cautions(tuning)),
         arms=arms,
+        tuning=tuning,
     )
 
 

@@ -8,6 +8,8 @@ x* is a region, the teacher is a network like the student that sees the blacked-
 y is a number, the teacher gives a normal distribution (the paper's SARCOS: a number).
 """
 
+from typing import ClassVar
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -15,6 +17,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, Stage, Task
 from lupi.data.regions import blackout
 from lupi.nn.soft_labels import SoftReading, count_outputs, imitation_loss
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -43,6 +46,11 @@ class Distillation(Method):
     summary = "a teacher of x* alone gives soft labels (ICLR 2016)"
     uses_xstar = True
     Settings = DistillationSettings
+    search: ClassVar[Space] = {
+        "settings.temperature": (1, 2, 5, 10, 20, 50),
+        "settings.imitation": Range(low=0, high=1),
+        **Method.search,
+    }
 
     def __init__(self, net: nn.Module, task: Task, settings: DistillationSettings) -> None:
         super().__init__(net, task, settings)

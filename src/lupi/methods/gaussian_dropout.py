@@ -7,6 +7,7 @@ Srivastava et al.: "Dropout", JMLR 2014, section 10. The paper's baseline has va
 
 import math
 from functools import partial
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -15,6 +16,7 @@ from torch import nn
 from lupi.core import Batch, Losses, Method, Task
 from lupi.nn.noise import multiplicative_noise
 from lupi.nn.sites import Attachment, find_sites
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -24,6 +26,8 @@ class GaussianDropoutSettings(Settings):
     sites: tuple[str, ...] | None = None
     """Names or patterns, such as `trunk.site2` or `head.*`; by default every dropout layer."""
     variance: float = Field(1.0, gt=0, le=50)
+    shared_dims: tuple[int, ...] | None = None
+    """Dimensions that share one draw; 0 is the batch. By default time, at sites of a sequence."""
 
 
 class GaussianDropout(Method):
@@ -32,12 +36,18 @@ class GaussianDropout(Method):
     name = "gaussian-dropout"
     summary = "noise of one fixed variance at the sites, no x*"
     uses_xstar = False
+    output_kinds = ("classes", "gaussian", "tokens")
     Settings = GaussianDropoutSettings
+    search: ClassVar[Space] = {"settings.variance": Range(low=0.1, high=4, log=True)}
 
     def __init__(self, net: nn.Module, task: Task, settings: GaussianDropoutSettings) -> None:
         super().__init__(net, task, settings)
         sites = find_sites(net, settings.sites)
-        noise = partial(multiplicative_noise, logvar=torch.tensor(math.log(settings.variance)))
+        noise = partial(
+            multiplicative_noise,
+            logvar=torch.tensor(math.log(settings.variance)),
+            shared_dims=settings.shared_dims,
+        )
         self._attachment = Attachment(sites, dict.fromkeys(sites, noise))
 
     def loss(self, batch: Batch) -> Losses:

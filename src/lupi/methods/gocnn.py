@@ -12,6 +12,8 @@ IJCAI 2017; suppression as in Lambert, Sener, Savarese, CVPR 2018. The student's
 where GoCNN has a mean and a single layer.
 """
 
+from typing import ClassVar
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -21,6 +23,7 @@ from lupi.core import Batch, Losses, Method, Task
 from lupi.errors import LupiError
 from lupi.nn.batchnorm import untracked
 from lupi.nn.sites import attached, find_sites, map_sites
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -43,6 +46,11 @@ class GoCNN(Method):
     uses_xstar = True
     kinds = ("region",)
     Settings = GoCNNSettings
+    search: ClassVar[Space] = {
+        "settings.suppression": Range(low=1e-4, high=0.1, log=True),
+        "settings.foreground_frac": Range(low=0.5, high=0.9),
+        **Method.search,
+    }
 
     def __init__(self, net: nn.Module, task: Task, settings: GoCNNSettings) -> None:
         super().__init__(net, task, settings)

@@ -9,7 +9,7 @@ the CVPR 2018 comparison, all three share the convolutions, are trained together
 the hallucination loss stands at the first fully connected layer. gamma is ours.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -19,6 +19,7 @@ from lupi.core import Batch, Losses, Method, Task
 from lupi.data.regions import blackout
 from lupi.nn.batchnorm import untracked
 from lupi.nn.taps import leaving, linear_layers, try_pass
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -61,6 +62,10 @@ class Hallucination(Method):
     uses_xstar = True
     extends_student = True
     Settings = HallucinationSettings
+    search: ClassVar[Space] = {
+        "settings.gamma": Range(low=1, high=100, log=True),
+        **Method.search,
+    }
     net: Hallucinating
 
     def __init__(self, net: nn.Module, task: Task, settings: HallucinationSettings) -> None:

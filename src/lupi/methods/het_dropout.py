@@ -9,13 +9,13 @@ depend on x*; sites other than the fully connected layers; h* starts at its prio
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from lupi.core import Batch, Losses, Method, Stage, Task
+from lupi.core import Batch, Losses, Method, SequenceTask, Stage, Task
 from lupi.data.regions import blackout, mask_box
 from lupi.errors import LupiError
 from lupi.nn.batchnorm import untracked
@@ -23,6 +23,7 @@ from lupi.nn.encoders import MapEncoder, feature_encoders, vector_encoder
 from lupi.nn.noise import HeteroscedasticDropout, Missing, Norm, Reading, Reduce
 from lupi.nn.site_noise import SiteNoise
 from lupi.nn.sites import Attachment, find_sites, site_shapes
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -68,8 +69,8 @@ class HetDropoutSettings(Settings):
     """Rows without x*: `mean` variance of the others, the `prior`'s, or `none`."""
     n_samples: int = Field(1, ge=1, le=64)
     """Noise draws per example, through the part of the network after the first site only."""
-    shared_dims: tuple[int, ...] = ()
-    """Dimensions that share one draw, such as time; 0 is the batch."""
+    shared_dims: tuple[int, ...] | None = None
+    """Dimensions that share one draw; 0 is the batch. By default time, at sites of a sequence."""
     fc_input: Literal["blackout", "box"] = "blackout"
     """What h* sees of a region at sites without a map: the `blackout` picture through the
     student's own convolutions, as in the paper, or the four numbers of the `box`."""
@@ -80,7 +81,8 @@ class HetDropoutSettings(Settings):
     budget: bool = False
     """At sites with a map: h* keeps the mean variance of each example and only moves it about."""
     reading: Reading = "paper"
-    """`official` is the authors' code: ReLU log-variance, penalty beta * ||sigma||."""
+    """`official` is the authors' code: ReLU log-variance, penalty beta * ||sigma||;
+    `official-translation` that for sentences, which has no ReLU."""
     curriculum: Literal[False] | Curriculum = False
     """Train in phases, as the paper does with 600K pictures: `true`, or keys of the phases."""
 
@@ -96,7 +98,12 @@ class HetDropout(Method):
     name = "het-dropout"
     summary = "x* sets the variance of the noise at the sites (CVPR 2018)"
     uses_xstar = True
+    output_kinds = ("classes", "gaussian", "tokens")
     Settings = HetDropoutSettings
+    search: ClassVar[Space] = {
+        "settings.prior": Range(low=0.1, high=4, log=True),
+        "settings.beta": Range(low=0.01, high=10, log=True),
+    }
 
     def __init__(self, net: nn.Module, task: Task, settings: HetDropoutSettings) -> None:
         super().__init__(net, task, settings)
@@ -109,8 +116,12 @@ class HetDropout(Method):
             raise LupiError(
                 f"prior: inside and outside need sites with a map; {self._without_map[0]} has none"
             )
+        if settings.n_samples > 1 and isinstance(task, SequenceTask):
+            raise LupiError(
+                f"n_samples: got {settings.n_samples}; a network of sequences takes one draw"
+            )
         self._n_features = self._count_features()
-        learns = settings.learn or settings.reading == "official"
+        learns = settings.learn or settings.reading != "paper"
         if settings.curriculum and not learns:
             raise LupiError("curriculum: it trains h* first; with `learn: false` there is none")
         hstars = self._hstars() if learns else {}

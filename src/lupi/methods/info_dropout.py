@@ -11,7 +11,7 @@ paper takes the layer's input, so that it can be attached to any site.
 """
 
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, Task
 from lupi.errors import LupiError
 from lupi.nn.sites import attached, find_sites, site_shapes
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 ALPHA_MIN = 0.001
@@ -49,6 +50,10 @@ class InfoDropout(Method):
     summary = "noise of a learned strength that depends on x, no x*"
     uses_xstar = False
     Settings = InfoDropoutSettings
+    search: ClassVar[Space] = {
+        "settings.beta": Range(low=0.1, high=30, log=True),
+        "settings.alpha_max": Range(low=0.1, high=1),
+    }
 
     def __init__(self, net: nn.Module, task: Task, settings: InfoDropoutSettings) -> None:
         super().__init__(net, task, settings)

@@ -11,7 +11,7 @@ Sener, Savarese, CVPR 2018. What is ours: the slack network fits the losses at f
 network whose gradient is multiplied by 1e-8 would not learn), and does not move the convolutions.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -23,6 +23,7 @@ from lupi.data.regions import blackout
 from lupi.errors import LupiError
 from lupi.nn.batchnorm import untracked
 from lupi.nn.heads import head_like
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -44,6 +45,10 @@ class MimlFcn(Method):
     uses_xstar = True
     output_kinds = ("classes",)  # the slack is never negative, and neither may the loss be
     Settings = MimlFcnSettings
+    search: ClassVar[Space] = {
+        "settings.weight": Range(low=0.01, high=0.5, log=True),
+        **Method.search,
+    }
 
     def __init__(self, net: nn.Module, task: Task, settings: MimlFcnSettings) -> None:
         super().__init__(net, task, settings)

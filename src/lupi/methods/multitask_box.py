@@ -7,6 +7,8 @@ The baseline "Multi-Task w/ B.Box" of Lambert, Sener, Savarese, CVPR 2018; the i
 head then regresses, and the head reads the last site where a network has no map.
 """
 
+from typing import ClassVar
+
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -15,6 +17,7 @@ from lupi.core import Batch, Losses, Method, Task
 from lupi.data.regions import mask_box
 from lupi.nn.heads import head_like
 from lupi.nn.sites import find_sites, reading, site_shapes
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -34,6 +37,10 @@ class MultitaskBox(Method):
     summary = "a second head regresses the box, or the vector, that x* is"
     uses_xstar = True
     Settings = MultitaskBoxSettings
+    search: ClassVar[Space] = {
+        "settings.weight": Range(low=0.01, high=10, log=True),
+        **Method.search,
+    }
 
     def __init__(self, net: nn.Module, task: Task, settings: MultitaskBoxSettings) -> None:
         super().__init__(net, task, settings)

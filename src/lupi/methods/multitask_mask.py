@@ -7,7 +7,7 @@ CVPR 2018, with the decoder of Noh, Hong, Han: "Learning Deconvolution Network f
 Segmentation", ICCV 2015. How the decoder differs from DeconvNet's: see `lupi.nn.decoder`.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from lupi.core import Batch, Losses, Method, Task
 from lupi.data.regions import blackout
 from lupi.nn.decoder import Decoder
 from lupi.nn.sites import find_sites, map_sites, reading
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -42,6 +43,10 @@ class MultitaskMask(Method):
     uses_xstar = True
     kinds = ("region",)
     Settings = MultitaskMaskSettings
+    search: ClassVar[Space] = {
+        "settings.weight": Range(low=0.01, high=10, log=True),
+        **Method.search,
+    }
 
     def __init__(self, net: nn.Module, task: Task, settings: MultitaskMaskSettings) -> None:
         super().__init__(net, task, settings)

@@ -19,6 +19,7 @@ class NoXstar(Method):
     name = "no-xstar"
     summary = "plain training on x alone, Bernoulli dropout"
     uses_xstar = False
+    output_kinds = ("classes", "gaussian", "tokens")
     Settings = NoXstarSettings
 
     def loss(self, batch: Batch) -> Losses:

@@ -4,7 +4,8 @@
 
 Not a competitor, a yardstick: it is marked in records, tables and reports, and no verdict says
 that x* helps because of it. h is the student's network; of a region, g is a second one that sees
-the blacked-out picture; of a vector, g is a hidden layer over h's last features and x*.
+the blacked-out picture; of a vector, g is a hidden layer over h's last features and x*. Of
+sentences, x* changes the first state of the decoder instead (Calixto, Liu, Campbell, EMNLP 2017).
 """
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, Task
 from lupi.data.regions import blackout
 from lupi.errors import LupiError
+from lupi.nn.seq2seq import Seq2Seq, VectorStarted
 from lupi.nn.taps import entering, linear_layers, try_pass
 from lupi.settings import Settings
 
@@ -22,7 +24,8 @@ class OracleSettings(Settings):
     """The network of x*."""
 
     n_hidden: int = Field(64, ge=1)
-    """Units of the hidden layer that joins x* to the features, where x* is a vector."""
+    """Units of the hidden layer that joins x* to the features, where x* is a vector; sentences
+    have none."""
 
 
 class OracleNetwork(nn.Module):
@@ -74,12 +77,18 @@ class Oracle(Method):
     name = "oracle"
     summary = "sees x* at test too: an upper mark, not a competitor"
     uses_xstar = True
+    output_kinds = ("classes", "gaussian", "tokens")
     sees_xstar_at_test = True
     extends_student = True
     Settings = OracleSettings
 
     def __init__(self, net: nn.Module, task: Task, settings: OracleSettings) -> None:
-        super().__init__(OracleNetwork(net, task, settings.n_hidden), task, settings)
+        whole = (
+            VectorStarted(net, task.xstar_dim)
+            if isinstance(net, Seq2Seq)
+            else OracleNetwork(net, task, settings.n_hidden)
+        )
+        super().__init__(whole, task, settings)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss; x has x* appended."""

@@ -47,6 +47,10 @@ def check_kind(method: type[Method], task: Task) -> None:
             f"method {method.name} can't use x* of kind {task.xstar_kind}; "
             f"it uses {', '.join(method.kinds)}"
         )
+    if method.uses_xstar and not task.xstar_dim:
+        raise LupiError(
+            f"method {method.name} uses x*, and this task has none: name its file as task.xstar"
+        )
     if task.output_kind not in method.output_kinds:
         raise LupiError(
             f"method {method.name} can't train outputs of kind {task.output_kind}; "

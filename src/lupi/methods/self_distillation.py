@@ -7,12 +7,15 @@ the student, with its own initial weights. Hinton, Vinyals, Dean: "Distilling th
 Neural Network", 2015; Furlanello et al.: "Born-Again Neural Networks", ICML 2018.
 """
 
+from typing import ClassVar
+
 import torch
 from pydantic import Field
 from torch import nn
 
 from lupi.core import Batch, Losses, Method, Stage, Task
 from lupi.nn.soft_labels import SoftReading, count_outputs, imitation_loss
+from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
@@ -38,6 +41,11 @@ class SelfDistillation(Method):
     summary = "control of distillation: the teacher sees x, not x*"
     uses_xstar = False
     Settings = SelfDistillationSettings
+    search: ClassVar[Space] = {
+        "settings.temperature": (1, 2, 5, 10, 20, 50),
+        "settings.imitation": Range(low=0, high=1),
+        **Method.search,
+    }
 
     def __init__(self, net: nn.Module, task: Task, settings: SelfDistillationSettings) -> None:
         super().__init__(net, task, settings)

@@ -24,18 +24,23 @@ XSTAR_MAX = 1e6
 Norm = Literal["l1", "l2", "l2-squared"]
 Reduce = Literal["mean", "sum"]
 Missing = Literal["mean", "prior", "none"]
-Reading = Literal["paper", "official"]
+Reading = Literal["paper", "official", "official-translation"]
 Prior = float | Callable[[Tensor], Tensor]
 
 
-def multiplicative_noise(h: Tensor, logvar: Tensor, shared_dims: Sequence[int] = ()) -> Tensor:
+def multiplicative_noise(
+    h: Tensor, logvar: Tensor, shared_dims: Sequence[int] | None = ()
+) -> Tensor:
     """Return h * (1 + sigma * eps), differentiable in both arguments.
 
     Args:
         h: activations, (B, ...).
         logvar: log of the variance, broadcastable to `h`.
-        shared_dims: dimensions of `h` along which one draw of eps is shared, such as time.
+        shared_dims: dimensions of `h` along which one draw of eps is shared, such as time. None:
+            time, where `h` is a sequence (B, T, C).
     """
+    if shared_dims is None:
+        shared_dims = (1,) if h.dim() == 3 else ()
     shape = list(h.shape)
     for dim in shared_dims:
         shape[dim] = 1
@@ -116,11 +121,12 @@ class HeteroscedasticDropout(nn.Module):
         missing: variance of rows without x*: `mean` is the mean variance of the rows that have
             it (the prior where none has), `prior` the prior's, `none` no noise. Where the prior
             is a function of x*, `prior` and a batch without any x* mean no noise.
-        shared_dims: dimensions along which one draw is shared, such as time.
+        shared_dims: see `multiplicative_noise`.
         n_samples: draws per example. The output then has n_samples * B rows, draw by draw, and
             so has everything after it; rows that several draws already repeat are left so.
         reading: `paper`, or `official` for the authors' code: log-variance ReLU(hstar), penalty
-            beta * ||sigma||_2 over the whole batch tensor, and no prior.
+            beta * ||sigma||_2 over the whole batch tensor, and no prior. `official-translation` is
+            their code for sentences: the same without ReLU.
     """
 
     def __init__(
@@ -132,7 +138,7 @@ class HeteroscedasticDropout(nn.Module):
         norm: Norm = "l2",
         reduce: Reduce = "mean",
         missing: Missing = "mean",
-        shared_dims: Sequence[int] = (),
+        shared_dims: Sequence[int] | None = (),
         n_samples: int = 1,
         reading: Reading = "paper",
     ) -> None:
@@ -141,15 +147,15 @@ class HeteroscedasticDropout(nn.Module):
             raise ValueError(f"prior: got {prior!r}, expected a finite variance >= 0")
         if beta < 0 or n_samples < 1:
             raise ValueError(f"got beta={beta}, n_samples={n_samples}; expected >= 0 and >= 1")
-        if reading == "official" and hstar is None:
-            raise ValueError("the official reading has no prior: it needs an hstar network")
+        if reading != "paper" and hstar is None:
+            raise ValueError("the official readings have no prior: they need an hstar network")
         self.hstar = hstar
         self.prior = prior
         self.beta = beta
         self.norm: Norm = norm
         self.reduce: Reduce = reduce
         self.missing: Missing = missing
-        self.shared_dims = tuple(shared_dims)
+        self.shared_dims = shared_dims
         self.n_samples = n_samples
         self.reading: Reading = reading
         self._last: tuple[Tensor, Tensor, Tensor] | None = None
@@ -189,7 +195,8 @@ class HeteroscedasticDropout(nn.Module):
             xstar = xstar.clamp(-largest, largest)
             prior = self._prior_at(xstar, h)
             offset = fit_to(self.hstar(xstar), h) if self.hstar else torch.zeros_like(prior)
-            logvar = F.relu(offset) if self.reading == "official" else prior + offset
+            logvar = prior + offset if self.reading == "paper" else offset
+            logvar = F.relu(logvar) if self.reading == "official" else logvar
             logvar = logvar.nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
             fill = self._logvar_of_missing(logvar, has)
             return torch.where(_rows(has, logvar), logvar, fill), prior, has
@@ -209,7 +216,7 @@ class HeteroscedasticDropout(nn.Module):
             raise RuntimeError("penalty() follows a forward pass in training")
         logvar, prior, has = self._last
         weight = has.to(logvar.dtype)
-        if self.reading == "official":
+        if self.reading != "paper":
             sigma = torch.exp(0.5 * bounded(logvar)) * _rows(weight, logvar)
             length: Tensor = torch.linalg.vector_norm(sigma)
             return self.beta * length

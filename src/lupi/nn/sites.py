@@ -144,7 +144,7 @@ def reading(sites: Mapping[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
             handle.remove()
 
 
-def site_shapes(net: nn.Module, sites: Mapping[str, nn.Module], x: Tensor) -> dict[str, torch.Size]:
+def site_shapes(net: nn.Module, sites: Mapping[str, nn.Module], x: Any) -> dict[str, torch.Size]:
     """Return the shape of one example's activations at each site, by a pass in `eval()`."""
     was_training = net.training
     net.eval()

@@ -49,7 +49,7 @@ def linear_layers(net: nn.Module) -> list[nn.Linear]:
 
 
 @torch.no_grad()
-def try_pass(net: nn.Module, x: Tensor) -> Tensor:
+def try_pass(net: nn.Module, x: Any) -> Tensor:
     """Return the output for `x` in `eval()`, to find out shapes; the network stays as it was."""
     was_training = net.training
     net.eval()

@@ -31,6 +31,8 @@ from lupi.report.quoted import read_quoted
 from lupi.report.runs import run_logs
 from lupi.report.table import rows
 from lupi.report.training import Row
+from lupi.report.tuning import rows as tuning_rows
+from lupi.report.tuning import title as tuning_title
 
 GLYPHS = {
     "circle": "●",
@@ -118,6 +120,9 @@ def render(
                 "runs": run_logs(record, rows_of_runs),
             }
         ),
+        tuning=summary.tuning,
+        tuning_rows=tuning_rows(summary),
+        tuning_title=tuning_title(summary),
         settings=settings_yaml(record),
         environment=environment,
         command=command,

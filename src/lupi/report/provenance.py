@@ -9,7 +9,7 @@ import yaml
 from lupi.errors import LupiError
 from lupi.records import ComparisonRecord, read_json
 
-KEY_ORDER = ("name", "task", "network", "train", "arms", "sizes", "seeds")
+KEY_ORDER = ("name", "task", "network", "train", "arms", "sizes", "seeds", "tuning")
 
 
 class _Dumper(yaml.SafeDumper):

@@ -15,6 +15,7 @@ from lupi.report.fractions import cell_at, families, partial_sentences, percent
 from lupi.report.more_labels import more_labels
 from lupi.report.numbers import NOTHING, half_width, score, unit
 from lupi.report.outcome import outcome
+from lupi.report.tuning import lines
 
 MARKS: dict[Word, str] = {
     "reference": " ",
@@ -56,6 +57,7 @@ class SummaryTable:
             yield _wrapped(line, width, style="dim")
         yield from _partial(summary, width)
         yield from _label_saving(summary, width)
+        yield from _tuning(summary, width)
         if summary.warnings:
             yield Text("\nWarnings", style="bold")
         for warning in summary.warnings:
@@ -140,6 +142,15 @@ def _label_saving(summary: Summary, width: int) -> Iterator[Text]:
         yield Text(title, style="bold")
     for name, known in answers.items():
         yield _wrapped(f"{name}: {', '.join(known)}", width, first="  ", rest="    ")
+
+
+def _tuning(summary: Summary, width: int) -> Iterator[Text]:
+    title, *arms = [*lines(summary)] or [""]
+    if title:
+        yield Text("")
+        yield _wrapped(title, width, style="bold" if arms else "")
+    for line in arms:
+        yield _wrapped(line, width, first="  ", rest="    ")
 
 
 def _partial(summary: Summary, width: int) -> Iterator[Text]:

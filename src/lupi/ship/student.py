@@ -118,6 +118,8 @@ def load_network(description: Description, path: Path) -> nn.Module:
 def describe_run(folder: Path) -> Description:
     """Read what a finished run keeps of its student; refuse what can't predict from x alone."""
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
+    if settings.task["name"] == "translation":
+        raise LupiError(f"{folder} is a run of translation, whose student `lupi translate` uses")
     if not (folder / STUDENT).exists():
         raise LupiError(
             f"{folder} left no student ({STUDENT}): {settings.method} is no network, or the run "
@@ -129,8 +131,8 @@ def describe_run(folder: Path) -> Description:
     path = folder / "preprocessing.json"
     if not path.exists():
         raise LupiError(
-            f"{folder} keeps no {path.name}, which says how new data become x: it is older than "
-            "this record, or of a task whose student has a command of its own (`lupi --help`)"
+            f"{folder} keeps no {path.name}, which says how new data become x: the run is older "
+            "than this record. Train it again in another folder"
         )
     return Description.of_run(settings.network, read_json(path), method.extends_student)
 

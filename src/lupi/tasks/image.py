@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Control, OutputKind, Split, Splits, XstarKind
+from lupi.core import Control, Inputs, OutputKind, Split, Splits, XstarKind
 from lupi.data.decode import Fit
 from lupi.data.pictures import Pictures, PictureSplit
 from lupi.data.subsets import nested_rows, rows_with_xstar
@@ -174,7 +174,7 @@ class ImageTask:
         size = self._cropping.size
         return build_network(self.network_settings, self.n_classes, size, self.mean, self.std)
 
-    def example(self) -> Tensor:
+    def example(self) -> Inputs:
         """Return two pictures."""
         train, n = self._pictures[0], 2
         split = PictureSplit(train.x, train.y[:n], np.arange(n), self._cropping)

@@ -12,16 +12,20 @@ from lupi.tasks.imagenet import ImagenetTask
 from lupi.tasks.picture_files import PictureFilesTask, load_pictures
 from lupi.tasks.table import TableTask
 from lupi.tasks.tiny_imagenet import TinyImagenetTask
+from lupi.tasks.translation import TranslationTask
 
-TASKS: dict[str, type[DigitsTask] | type[PictureFilesTask] | type[TableTask]] = {
+TASKS: dict[
+    str, type[DigitsTask] | type[PictureFilesTask] | type[TableTask] | type[TranslationTask]
+] = {
     "digits": DigitsTask,
     "tiny-imagenet": TinyImagenetTask,
     "imagenet": ImagenetTask,
     "image-folder": ImageFolderTask,
     "table": TableTask,
+    "translation": TranslationTask,
 }
 
-AnyTask = ImageTask | TableTask
+AnyTask = ImageTask | TableTask | TranslationTask
 
 
 def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[str, Any], ...]:

@@ -117,6 +117,8 @@ def find_learner(name: str) -> Learner:
 
 def check_classical(model: type[Classical], task: Task) -> None:
     """Refuse a task whose x is no vector."""
+    if task.output_kind == "tokens":
+        raise LupiError(f"{model.name} learns from vectors; x is a sentence here")
     if task.example().dim() != 2:
         raise LupiError(
             f"{model.name} learns from vectors; x is {tuple(task.example().shape[1:])} per row here"

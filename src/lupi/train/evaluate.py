@@ -3,10 +3,11 @@
 import math
 
 import torch
+from lightning_fabric.utilities import move_data_to_device
 from torch import Tensor
 from torch.nn import functional as F
 
-from lupi.core import Batch, Method, Split, Task
+from lupi.core import Batch, Inputs, Method, SequenceTask, Split, Task
 
 COLLAPSED_BELOW = 0.01
 """Between-sample standard deviation of log-variance: a change of 1 % in variance."""
@@ -14,16 +15,23 @@ COLLAPSED_BELOW = 0.01
 
 @torch.no_grad()
 def outputs(method: Method, split: Split, batch_size: int = 256) -> tuple[Tensor, Tensor]:
-    """Return the student's outputs for a whole split, and the targets. x* is not touched."""
+    """Return the student's outputs for a whole split, and the targets. x* is not touched.
+
+    Of sequences, it is what the task's metrics need of both.
+    """
     method.eval()
+    task = method.task
     device = next(method.parameters()).device
-    pairs = [(_predict(method, b.x.to(device)).cpu(), b.y) for b in split.batches(batch_size)]
+    pairs = []
+    for batch in split.batches(batch_size):
+        pair = _predict(method, move_data_to_device(batch.x, device)).cpu(), batch.y
+        pairs.append(task.condense(*pair) if isinstance(task, SequenceTask) else pair)
     return torch.cat([output for output, _ in pairs]), torch.cat([y for _, y in pairs])
 
 
-def _predict(method: Method, x: Tensor) -> Tensor:
+def _predict(method: Method, x: Inputs) -> Tensor:
     """Predict; for V crops of each picture (B, V, C, H, W), the log of their mean softmax."""
-    if x.dim() != 5:
+    if not isinstance(x, Tensor) or x.dim() != 5:
         return method.predict(x)
     crops = [method.predict(crop).log_softmax(1) for crop in x.unbind(1)]  # one by one: memory
     return torch.stack(crops).logsumexp(0) - math.log(len(crops))

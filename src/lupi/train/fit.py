@@ -139,7 +139,7 @@ def fit(
                         row["val"] = _validate(method, task, splits, its, fabric, row)
                     row["sites"] = _noise_sites(method, task, splits, fabric)
                     row["seconds"] = round(time.perf_counter() - started, 4)
-                    if state.take(row, task.metric):
+                    if state.take(row, task.metric.of_an_epoch):
                         save_weights(best, method.net.state_dict())
                         if row["sites"]:  # noise that `lupi analyse` can look at
                             save_weights(helpers, helper_weights(method))
@@ -246,7 +246,7 @@ def _validate(
     """Return the student's validation metrics; nothing if its outputs say nothing."""
     if settings.reestimate_batchnorm:
         some = islice(splits.train.batches(EVALUATION_BATCH), REESTIMATION_ROWS // EVALUATION_BATCH)
-        reestimate(method.net, (fabric.to_device(batch.x) for batch in some))
+        reestimate(method.net, (fabric.to_device(batch).x for batch in some))
     output, y = outputs(method, splits.val, EVALUATION_BATCH)
     if not output.isfinite().all():
         return {}

@@ -1,20 +1,31 @@
 """One run: an arm, a training-set size and a seed, from its settings to its record."""
 
 import platform
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import torch
 from filelock import FileLock
 from pydantic import Field
+from torch import Tensor
 
 from lupi import __version__
-from lupi.core import Batch, Control, Method, Splits, Task, derive_seed
+from lupi.core import Batch, Control, Method, SequenceTask, Splits, Task, derive_seed
 from lupi.data.xstar import reveal
 from lupi.methods.registry import build_method, find_method
-from lupi.records import FORMAT, read_json, read_rows, run_identity, write_json, write_whole
+from lupi.records import (
+    FORMAT,
+    read_json,
+    read_rows,
+    run_identity,
+    write_json,
+    write_text,
+    write_whole,
+)
 from lupi.settings import Settings
 from lupi.tasks.registry import build_task, resolve_task
 from lupi.train.classical import CLASSICAL, find_learner, score_classical
@@ -40,6 +51,8 @@ class RunSettings(Settings):
     size: int = Field(ge=1)
     """Training rows."""
     seed: int = Field(ge=0)
+    trial: bool = False
+    """Of tuning: scored on validation rows, while the test rows are never read."""
 
     def resolve(self) -> "RunSettings":
         """Return the same with every name checked and every default filled in."""
@@ -67,6 +80,8 @@ def run(
         result = _run(settings, folder, on_epoch)
         write_json(folder / "result.json", result)
         (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
+        if settings.trial:
+            shutil.rmtree(folder / "checkpoint")  # nobody ships the student of a trial
         return result
 
 
@@ -76,23 +91,33 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     if settings.method in CLASSICAL:
         return _run_classical(settings, task)
     splits = splits_for(find_method(settings.method), task, settings)
+    if settings.trial:
+        splits = replace(splits, test=Sealed(), also={})
     if preprocessing := task.preprocessing(settings.size, settings.seed):
         write_json(folder / "preprocessing.json", preprocessing)
+    if isinstance(task, SequenceTask):
+        task.save(folder)
 
     build = builder(task, settings.method, settings.settings, settings.seed)
     fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch)
-    trivial = task.trivial(splits.train, splits.test)
-    metrics = {"val": {}, "test": trivial}
+    scored = {"val": splits.val} if settings.trial else {"val": splits.val, "test": splits.test}
+    judged_by = "val" if settings.trial else "test"
+    trivial = task.trivial(splits.train, scored[judged_by])
+    metrics = {name: trivial if name == judged_by else {} for name in scored}
     if fitted.best_epoch:
         metrics = {
             name: task.metrics(*outputs(fitted.method, split))
-            for name, split in {"val": splits.val, "test": splits.test, **splits.also}.items()
+            for name, split in {**scored, **splits.also}.items()
         }
-    if fitted.method.uses_xstar and settings.control == "real":
+    signatures: dict[str, str] = {}
+    if isinstance(task, SequenceTask) and fitted.best_epoch:
+        signatures = _generate(task, fitted.method, splits, folder, metrics)
+    if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
         _write_pictures(folder / "samples.npz", fitted.method, splits)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
         **({"data": dict(task.found)} if task.found else {}),
+        **({"signatures": signatures} if signatures else {}),
         "format": FORMAT,
         "status": fitted.status,
         "metrics": metrics,
@@ -103,6 +128,24 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
         "epochs": fitted.epochs,
         "restarts": fitted.restarts,
     }
+
+
+def _generate(
+    task: SequenceTask,
+    method: Method,
+    splits: Splits,
+    folder: Path,
+    metrics: dict[str, dict[str, float]],
+) -> dict[str, str]:
+    """Keep what the student writes for the rows that metrics has scores of, and add its scores."""
+    signatures: dict[str, str] = {}
+    parts: tuple[Literal["val", "test"], ...] = ("val", "test") if "test" in metrics else ("val",)
+    for part in parts:
+        generated = task.generate(method.net, getattr(splits, part), part)
+        write_text(folder / f"{part}.txt", "".join(f"{line}\n" for line in generated.lines))
+        metrics[part] |= generated.scores
+        signatures = generated.signatures
+    return signatures
 
 
 def _run_classical(settings: RunSettings, task: Task) -> dict[str, Any]:
@@ -121,6 +164,17 @@ def _run_classical(settings: RunSettings, task: Task) -> dict[str, Any]:
         "epochs": 0,
         "restarts": 0,
     }
+
+
+class Sealed:
+    """The test rows of a trial, which looks at validation rows only: reading them is a bug."""
+
+    def __len__(self) -> NoReturn:
+        raise RuntimeError("a trial must not look at test rows")
+
+    def batches(self, batch_size: int, shuffle: torch.Generator | None = None) -> Iterator[Batch]:
+        """Refuse."""
+        raise RuntimeError("a trial must not look at test rows")
 
 
 def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
@@ -161,7 +215,8 @@ def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
     A method without noise has nothing to show.
     """
     batch = next(iter(splits.train.batches(4 * N_PICTURES)))
-    if batch.x.dim() != 4 or batch.xstar is None or batch.has_xstar is None:
+    is_picture = isinstance(batch.x, Tensor) and batch.x.dim() == 4
+    if not is_picture or batch.xstar is None or batch.has_xstar is None:
         return
     device = next(method.parameters()).device
     batch = Batch(*(t[batch.has_xstar][:N_PICTURES].to(device) for t in batch if t is not None))

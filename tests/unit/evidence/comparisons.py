@@ -58,7 +58,8 @@ def comparison(
                 plan = PlannedRun(run_id, arm, size, seed)
                 runs.append(RunRecord(plan, Path("runs/demo") / run_id, document))
     arms = [arm for arm in ARMS if arm.name in results]
-    return ComparisonRecord(Path("runs/demo"), {}, arms, metric, runs, list(warnings))
+    settings = {"tuning": "by hand"}
+    return ComparisonRecord(Path("runs/demo"), settings, arms, metric, runs, list(warnings))
 
 
 def cell(summary: Summary, arm: str, size: int) -> Cell:

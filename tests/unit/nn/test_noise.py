@@ -11,6 +11,7 @@ from lupi.nn.noise import (
     LOGVAR_MIN,
     HeteroscedasticDropout,
     Norm,
+    Reading,
     Reduce,
     divergence,
     fit_to,
@@ -167,14 +168,17 @@ class TestHeteroscedasticDropout:
         assert layer.bias.grad is not None
         assert layer.bias.grad.item() < 0  # a step downhill raises the variance
 
-    def test_official_reading(self) -> None:
+    @pytest.mark.parametrize(
+        ("reading", "smaller"), [("official", 1.0), ("official-translation", math.exp(-3))]
+    )
+    def test_official_readings(self, reading: Reading, smaller: float) -> None:
         layer = zero_linear(1, 2)
         with torch.no_grad():
             layer.bias.copy_(torch.tensor([-3.0, 2.0]))
-        drop = HeteroscedasticDropout(layer, beta=100.0, reading="official")
+        drop = HeteroscedasticDropout(layer, beta=100.0, reading=reading)
         drop(torch.ones(3, 2), torch.zeros(3, 1))
-        # log-variance ReLU(-3), ReLU(2): sigma 1 and e; norm over the whole batch tensor
-        expected = 100 * math.sqrt(3 * (1 + math.e**2))
+        # log-variance ReLU(-3) or -3, and 2; norm of sigma over the whole batch tensor
+        expected = 100 * math.sqrt(3 * (smaller + math.e**2))
         assert drop.penalty().item() == pytest.approx(expected, rel=1e-5)
 
     @pytest.mark.parametrize(

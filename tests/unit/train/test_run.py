@@ -10,7 +10,7 @@ from lupi.errors import LupiError
 from lupi.records import read_rows
 from lupi.train.checkpoint import load_weights
 from lupi.train.fit import Row
-from lupi.train.run import RunSettings, run
+from lupi.train.run import RunSettings, Sealed, run
 
 HET = {"sites": ["trunk.site2", "head.*"], "beta": 0.1}
 
@@ -131,6 +131,36 @@ def test_constant_xstar_is_reported_as_collapsed(tmp_path: Path) -> None:
         train={"epochs": 1},
     )
     assert run(settings, tmp_path)["collapsed"] is True
+
+
+def test_a_trial_is_scored_on_validation_rows_alone(tmp_path: Path) -> None:
+    ordinary, trial = settings_of(), settings_of(trial=True)
+    assert ordinary.run_id != trial.run_id
+    scored = run(ordinary, tmp_path / "a")
+    result = run(trial, tmp_path / "b")
+    assert result["metrics"] == {"val": scored["metrics"]["val"]}
+    assert result["trivial"] != scored["trivial"]
+    assert {path.name for path in (tmp_path / "b").iterdir()} == {
+        ".lock",
+        "environment.json",
+        "metrics.jsonl",
+        "result.json",
+        "settings.json",
+    }
+
+
+def test_a_trial_that_diverged_has_the_trivial_score(tmp_path: Path) -> None:
+    train = {"epochs": 3, "lr": 100.0, "optimizer": "sgd", "weight_decay": 1e30}
+    result = run(settings_of("no-xstar", train=train, trial=True), tmp_path)
+    assert result["status"] == "diverged"
+    assert result["metrics"] == {"val": result["trivial"]}
+
+
+def test_test_rows_of_a_trial_are_sealed() -> None:
+    with pytest.raises(RuntimeError, match="must not look at test rows"):
+        Sealed().batches(4)
+    with pytest.raises(RuntimeError, match="must not look at test rows"):
+        len(Sealed())
 
 
 @pytest.mark.parametrize("n_restarts", [0, 2])

@@ -1,0 +1,201 @@
+"""From the runs of a pilot: how many seeds a verdict will take, at which sizes, and how long.
+
+Of the pilot's scores only the spread is looked at, never who is ahead: a plan must not depend on
+the answer (an internal pilot: Wittes and Brittain 1990).
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from statistics import fmean
+
+import numpy as np
+from scipy import stats
+
+from lupi.errors import LupiError
+from lupi.evidence.power import Floats, chance_to_help, fewest_seeds
+from lupi.evidence.scores import Scores, read_scores
+from lupi.evidence.verdict import controls, is_candidate
+from lupi.records import Arm, ComparisonRecord
+
+CONFIDENCE = 0.8
+"""Of the range in which the spread lies, and so the number of seeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far scores of one arm and its controls scatter apart from what the seed adds to all."""
+
+    size: int
+    """Where it was measured."""
+    noise: float
+    """Standard deviation of an arm's own part of a score."""
+    n_seeds: int
+    freedom: int
+    """Degrees of freedom: how well the noise is known."""
+
+    def range(self) -> tuple[float, float]:
+        """Return the noise that may be true, after a chi-squared distribution."""
+        tail = (1 - CONFIDENCE) / 2
+        quantiles = stats.chi2.ppf([1 - tail, tail], self.freedom)
+        low, high = self.noise * np.sqrt(self.freedom / quantiles)
+        return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True)
+class SizePlan:
+    """What one arm takes at one size."""
+
+    arm: str
+    size: int
+    measured_at: int
+    """The size whose runs tell the spread."""
+    n_pilot_seeds: int
+    spread: float
+    """Standard deviation over seeds of a paired difference."""
+    power: float
+    """Chance of "helps" with the seeds that the comparison has."""
+    power_range: tuple[float, float]
+    seeds: int | None
+    """What it takes at this size, all sizes tested together; None: more than can be simulated."""
+    seeds_range: tuple[int | None, int | None]
+    seeds_alone: int | None
+    """What it takes if this were the only size."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeedPlan:
+    """What a comparison takes to detect a gain."""
+
+    comparison: str
+    metric: str
+    gain: float
+    power: float
+    n_seeds: int
+    """That the comparison has."""
+    seeds: int | None
+    """That all sizes of every arm take."""
+    seeds_range: tuple[int | None, int | None]
+    sizes: tuple[SizePlan, ...]
+    n_runs: int
+    """With the seeds that the comparison has."""
+    n_finished: int
+    seconds_per_seed: float
+    """Of one worker, for all arms and sizes."""
+    seconds_left: float
+    """Of one worker, for the runs without a result."""
+
+
+def plan_seeds(record: ComparisonRecord, gain: float, power: float) -> SeedPlan:
+    """Say what it takes to detect a gain, given in the metric's own unit.
+
+    Seeds that the pilot lacks at a size are taken to scatter as at the nearest size that has them.
+    """
+    scores = read_scores(record)
+    candidates = [arm for arm in record.arms if is_candidate(arm)]
+    if not candidates:
+        raise LupiError(
+            "there is nothing to plan: no arm trains with the real x* and predicts without it"
+        )
+    rows = [row for arm in candidates for row in _plan_arm(arm, record.arms, scores, gain, power)]
+    seconds = {
+        (arm.name, size): _seconds(record, arm.name, size)
+        for arm in record.arms
+        for size in scores.sizes
+    }
+    missing = [run.plan for run in record.runs if run.result is None]
+    return SeedPlan(
+        comparison=str(record.settings.get("name") or record.folder.name),
+        metric=record.metric.name,
+        gain=gain,
+        power=power,
+        n_seeds=len(scores.seeds),
+        seeds=_most([row.seeds for row in rows]),
+        seeds_range=(
+            _most([row.seeds_range[0] for row in rows]),
+            _most([row.seeds_range[1] for row in rows]),
+        ),
+        sizes=tuple(rows),
+        n_runs=len(record.runs),
+        n_finished=len(record.finished),
+        seconds_per_seed=sum(seconds.values()),
+        seconds_left=sum(seconds[run.arm, run.size] for run in missing),
+    )
+
+
+def _plan_arm(
+    arm: Arm, arms: Sequence[Arm], scores: Scores, gain: float, power: float
+) -> list[SizePlan]:
+    rivals = [rival.name for rival in controls(arm, arms)]
+    sizes, n_seeds = scores.sizes, len(scores.seeds)
+    spreads = _spreads([arm.name, *rivals], scores)
+    low, high = zip(*(spread.range() for spread in spreads), strict=True)
+
+    def chances(noise: Sequence[float]) -> Callable[[int], Floats]:
+        return cache(partial(chance_to_help, gain, noise, len(rivals)))
+
+    expected = chances([spread.noise for spread in spreads])
+    best, worst = chances(low), chances(high)
+    rows = []
+    for i, (size, spread) in enumerate(zip(sizes, spreads, strict=True)):
+        alone = chances([spread.noise])
+        rows.append(
+            SizePlan(
+                arm=arm.name,
+                size=size,
+                measured_at=spread.size,
+                n_pilot_seeds=spread.n_seeds,
+                spread=math.sqrt(2) * spread.noise,
+                power=float(expected(n_seeds)[i]),
+                power_range=(float(worst(n_seeds)[i]), float(best(n_seeds)[i])),
+                seeds=fewest_seeds(expected, i, power),
+                seeds_range=(fewest_seeds(best, i, power), fewest_seeds(worst, i, power)),
+                seeds_alone=fewest_seeds(alone, 0, power),
+            )
+        )
+    return rows
+
+
+def _spreads(names: Sequence[str], scores: Scores) -> list[Spread]:
+    """Return the spread at each size, or at the nearest with two seeds that all arms share."""
+    found = [spread for size in scores.sizes if (spread := _spread(names, size, scores))]
+    if not found:
+        raise LupiError(
+            f"a plan needs two finished seeds of {', '.join(names)} at some size; "
+            "look at failure.txt in the folders of runs without a result"
+        )
+    by_size = {spread.size: spread for spread in found}
+    return [by_size[_nearest(by_size, size)] for size in scores.sizes]
+
+
+def _nearest(sizes: Iterable[int], wanted: int) -> int:
+    return min(sizes, key=lambda size: abs(math.log(size / wanted)))
+
+
+def _spread(names: Sequence[str], size: int, scores: Scores) -> Spread | None:
+    """Take arm and seed means off a table of scores: what is left is the arms' own noise."""
+    seeds = scores.common_seeds(*((name, size) for name in names))
+    if len(seeds) < 2:
+        return None
+    table = np.array([scores.gains(name, size, seeds) for name in names])  # (arm, seed)
+    rest = table - table.mean(0) - table.mean(1, keepdims=True) + table.mean()
+    freedom = (len(names) - 1) * (len(seeds) - 1)
+    return Spread(size, math.sqrt((rest**2).sum() / freedom), len(seeds), freedom)
+
+
+def _seconds(record: ComparisonRecord, arm: str, size: int) -> float:
+    """Return the mean time of a run; where none is finished, of the nearest size or more."""
+    times: dict[int, list[float]] = {}
+    for run in record.finished:
+        if run.plan.arm == arm:
+            rows, _ = run.metrics()
+            times.setdefault(run.plan.size, []).append(sum(row.get("seconds", 0) for row in rows))
+    if not times:
+        return 0.0
+    nearest = _nearest(times, size)
+    return fmean(times[nearest]) * max(1.0, size / nearest)
+
+
+def _most(seeds: Sequence[int | None]) -> int | None:
+    return None if None in seeds else max(n for n in seeds if n is not None)

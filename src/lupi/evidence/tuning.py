@@ -1,0 +1,70 @@
+"""Which settings tuning tried, how they scored on validation rows, and which are the best."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from lupi.evidence.answer import Tried, Tuning
+from lupi.evidence.scores import number_at
+from lupi.records import Candidate, ComparisonRecord, Metric, RunRecord
+
+
+def choose(
+    candidates: Sequence[Candidate], trials: Iterable[RunRecord], metric: Metric
+) -> list[Candidate]:
+    """Mark the best candidate of each arm: by the mean over its trials, of equals the first.
+
+    A candidate with a trial that has no score is worse than any other.
+    """
+    results = _results(trials)
+    sign = 1 if metric.higher_is_better else -1
+    best: dict[str, tuple[float, int]] = {}
+    for candidate in candidates:
+        scores = _scores(candidate, results, metric)
+        is_whole = len(scores) == len(candidate.run_ids)
+        score = sign * fmean(scores) if is_whole else -math.inf
+        if candidate.arm not in best or score > best[candidate.arm][0]:
+            best[candidate.arm] = score, candidate.number
+    return [replace(c, chosen=c.number == best[c.arm][1]) for c in candidates]
+
+
+def judge_tuning(record: ComparisonRecord) -> Tuning | None:
+    """Tell how a comparison's settings were chosen; None if nobody says."""
+    settings = record.settings.get("tuning")
+    if isinstance(settings, str):
+        return Tuning(note=settings)
+    if not record.candidates:
+        return None
+    results = _results(record.trials)
+    tried = []
+    for candidate in record.candidates:
+        scores = _scores(candidate, results, record.metric)
+        tried.append(
+            Tried(
+                arm=candidate.arm,
+                number=candidate.number,
+                changes=candidate.changes,
+                n_planned=len(candidate.run_ids),
+                n_finished=len(scores),
+                score=fmean(scores) if scores else None,
+                chosen=candidate.chosen,
+            )
+        )
+    first = record.candidates[0]
+    controls = settings.get("controls") if isinstance(settings, Mapping) else None
+    return Tuning(None, first.size, len(first.seeds), controls == "shared", tuple(tried))
+
+
+def _results(trials: Iterable[RunRecord]) -> dict[str, Any]:
+    return {trial.plan.run_id: trial.result for trial in trials}
+
+
+def _scores(candidate: Candidate, results: Mapping[str, Any], metric: Metric) -> list[float]:
+    """Return the validation scores there are. A trial that diverged has one: the trivial."""
+    found = (
+        number_at(results.get(run_id), "metrics", "val", metric.name)
+        for run_id in candidate.run_ids
+    )
+    return [score for score in found if score is not None]

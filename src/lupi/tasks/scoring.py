@@ -1,0 +1,36 @@
+"""BLEU and chrF of lines, by sacrebleu, with the signatures that say how they were computed."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lupi.errors import LupiError
+
+if TYPE_CHECKING:
+    pass
+
+
+def score_lines(
+    lines: Sequence[str], references: Sequence[str], tokenised: bool
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Return scores and signatures.
+
+    `bleu` of tokenised text counts its tokens as they stand, lower-cased: what papers on Multi30K
+    report. Of other text it is sacrebleu's default, cased, beside `bleu_lc`, lower-cased.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+    except ImportError:
+        raise LupiError("translation needs sacrebleu: pip install 'lupi[translation]'") from None
+
+    metrics: dict[str, BLEU | CHRF] = {"chrf": CHRF(lowercase=tokenised)}
+    if tokenised:
+        metrics["bleu"] = BLEU(lowercase=True, tokenize="none", force=True)
+    else:
+        metrics["bleu"] = BLEU()
+        metrics["bleu_lc"] = BLEU(lowercase=True)
+    scores = {
+        name: float(metric.corpus_score(list(lines), [list(references)]).score)
+        for name, metric in metrics.items()
+    }
+    return scores, {name: str(metric.get_signature()) for name, metric in metrics.items()}

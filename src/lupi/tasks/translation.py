@@ -1,0 +1,241 @@
+"""Translation of sentences, with a vector (of the picture they describe) as x*."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lupi.core import Control, Generated, Inputs, OutputKind, Split, Splits, XstarKind
+from lupi.data.controls import control_vectors
+from lupi.data.parallel_text import Pairs, is_blank, read_pairs
+from lupi.data.sentence_vectors import VectorFiles, Vectors
+from lupi.data.sentences import Ids, SentenceSplit, to_learn
+from lupi.data.subsets import nested_rows, rows_with_xstar
+from lupi.data.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
+from lupi.errors import LupiError
+from lupi.records import Metric
+from lupi.tasks.scoring import score_lines
+from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
+from lupi.tasks.translator import build_network, build_translator
+
+Part = Literal["train", "val", "test"]
+
+
+class TranslationTask:
+    """Sentences, their translations, and vectors."""
+
+    Settings = TranslationSettings
+    Network = TranslationNetworkSettings
+    metric = Metric("bleu", selected_by="accuracy")
+    xstar_kind: XstarKind = "vector"
+    xstar_dim = 0
+    output_kind: OutputKind = "tokens"
+    warnings: tuple[str, ...] = ()
+
+    def __init__(self, settings: TranslationSettings, network: TranslationNetworkSettings) -> None:
+        self.settings, self.network_settings = settings, network
+        s = settings
+        if network.bidirectional and network.n_units % 2:
+            raise LupiError("network.n_units: a bidirectional encoder needs an even number")
+        self._pairs: dict[Part, Pairs] = {
+            "train": read_pairs(s.root, s.train, s.source, s.target),
+            "val": read_pairs(s.root, s.val, s.source, s.target),
+            "test": read_pairs(s.root, s.test, s.source, s.target),
+        }
+        train = self._pairs["train"]
+        self.source, self.target = self._learn(train.source), self._learn(train.target)
+        self._ids = {
+            part: (
+                [self.source.encode(line) for line in pairs.source],
+                [self.target.encode(line) for line in pairs.target],
+            )
+            for part, pairs in self._pairs.items()
+        }
+        self._found: Counter[str] = Counter()
+        self._rows = self._usable_rows()
+        self._vectors: VectorFiles | None = None
+        if s.xstar is not None:
+            skip = s.on_bad == "skip"
+            name = train.split_name
+            self._vectors = VectorFiles(s.xstar, s.pictures, name, len(train), s.xstar_dims, skip)
+            self.xstar_dim = self._vectors.n_dims
+            self._found["training line without x*"] = int((~self._vectors.train.has).sum())
+            self._found["x* that is not finite"] = self._vectors.train.n_bad
+
+    @property
+    def found(self) -> Mapping[str, int]:
+        """What was wrong with the texts and x*, and how often."""
+        return {kind: n for kind, n in self._found.items() if n}
+
+    def _learn(self, lines: list[str]) -> Vocabulary:
+        s = self.settings
+        if s.vocabulary == "pieces":
+            return learn_pieces(lines, s.vocabulary_size)
+        return learn_words(lines, s.min_count, s.vocabulary_size)
+
+    def _usable_rows(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the training lines that can be learned from; stop at a bad one, or count it."""
+        good = np.ones(len(self._pairs["train"]), dtype=np.bool_)
+        for part, pairs in self._pairs.items():
+            lengths = zip(*self._ids[part], strict=True)
+            for i, (source_ids, target_ids) in enumerate(lengths):
+                longest = max(len(source_ids), len(target_ids))
+                if is_blank(pairs.source[i]) or is_blank(pairs.target[i]):
+                    kind = "empty line"
+                elif part == "train" and longest > self.settings.max_tokens:
+                    kind = f"line with more than {self.settings.max_tokens} tokens"
+                else:
+                    continue
+                if self.settings.on_bad == "stop":
+                    raise LupiError(
+                        f"{pairs.name}, line {i + 1}: {kind}; correct it, or let such lines be "
+                        "left out of training and counted: task.on_bad: skip"
+                    )
+                self._found[kind] += 1
+                if part == "train":
+                    good[i] = False
+        if not good.any():
+            raise LupiError(f"{self._pairs['train'].name} has no line that can be learned from")
+        return good.nonzero()[0]
+
+    def splits(
+        self,
+        size: int,
+        seed: int,
+        control: Control = "real",
+        xstar_frac: float = 1.0,
+        reveal: bool = False,
+    ) -> Splits:
+        """Return `size` training rows with x* under a control, and all of validation and test.
+
+        The fraction is one of the training rows that have x* at all. With `reveal` (an oracle)
+        validation and test rows have x* too, under the same control.
+        """
+        rows = self._rows[nested_rows(np.zeros(len(self._rows), dtype=np.int64), size, seed)]
+        vectors = self._vectors.train if self._vectors else _no_vectors(len(self._pairs["train"]))
+        has = vectors.has[rows]
+        has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
+        return Splits(
+            self._split("train", rows, vectors, has, control, seed),
+            self._held_out("val", control, seed, reveal),
+            self._held_out("test", control, seed, reveal),
+        )
+
+    def _held_out(
+        self, part: Literal["val", "test"], control: Control, seed: int, reveal: bool
+    ) -> SentenceSplit:
+        if not reveal or self._vectors is None:
+            return SentenceSplit(*self._ids[part])
+        pairs = self._pairs[part]
+        vectors = self._vectors.of(pairs.split_name, len(pairs))
+        return self._split(part, np.arange(len(pairs)), vectors, vectors.has, control, seed)
+
+    def _split(
+        self,
+        part: Part,
+        rows: np.ndarray[Any, np.dtype[np.int64]],
+        vectors: Vectors,
+        has: np.ndarray[Any, np.dtype[np.bool_]],
+        control: Control,
+        seed: int,
+    ) -> SentenceSplit:
+        """Return some rows, x* under a control among those of them that have it."""
+        values = vectors.values[rows]
+        known = vectors.has[rows]
+        if known.any():
+            values[known] = control_vectors(values[known], control, seed)
+        source, target = self._ids[part]
+        return SentenceSplit([source[i] for i in rows], [target[i] for i in rows], values, has)
+
+    def lines(self, part: Part) -> list[str]:
+        """Return the sentences of a part as text."""
+        return self._pairs[part].source
+
+    def network(self) -> nn.Module:
+        """Build the student, freshly initialised."""
+        return build_network(self.network_settings, len(self.source), len(self.target))
+
+    def example(self) -> Inputs:
+        """Return two sentences with their translations."""
+        source, target = self._ids["train"]
+        return to_learn([source[i] for i in self._rows[:2]], [target[i] for i in self._rows[:2]])[0]
+
+    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """Return the cross-entropy of each row, (B,); their mean is the mean over tokens."""
+        each = _token_loss(output, y, self.settings.label_smoothing)  # (B, T)
+        return each.sum(1) * len(y) / (y != PAD).sum()
+
+    def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the sum of losses, the right tokens and how sure the first is; and all tokens."""
+        is_token = y != PAD
+        right = (output.argmax(2) == y) & is_token
+        sure = output[:, 0].log_softmax(1).amax(1).exp()
+        rows = torch.stack([_token_loss(output, y).sum(1), right.sum(1), sure], 1)  # (B, 3)
+        return rows, is_token.sum(1)
+
+    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+        """Return accuracy, cross-entropy and perplexity per token, the words before it given."""
+        loss, right = (output[:, :2].double().sum(0) / y.sum()).tolist()
+        return {"accuracy": right, "loss": loss, "perplexity": float(np.exp(min(loss, 100.0)))}
+
+    def trivial(self, train: Split, test: Split) -> dict[str, float]:
+        """Score the most frequent training translation, whatever the sentence, and token."""
+        targets = Counter(tuple(row) for b in train.batches(256) for row in _unpadded(b.y))
+        sentence = max(targets, key=lambda ids: targets[ids])  # the first of the most frequent
+        tokens = torch.cat([b.y.flatten() for b in train.batches(256)]).bincount()
+        tokens[PAD] = 0
+        truth = torch.cat([b.y.flatten() for b in test.batches(256)])
+        truth = truth[truth != PAD]
+        line = self.target.decode(sentence[:-1])
+        references = self._pairs["test"].target
+        scores, _ = score_lines([line] * len(references), references, self.settings.tokenised)
+        return {"accuracy": (truth == tokens.argmax()).float().mean().item(), **scores}
+
+    def is_uninformative(self, output: Tensor) -> bool:
+        """Tell whether the first token is as sure whatever the sentence."""
+        return bool(output[:, 2].std() < 1e-3)
+
+    def generate(self, net: nn.Module, split: Split, part: Literal["val", "test"]) -> Generated:
+        """Translate a split by beam search and score it by BLEU and chrF.
+
+        The translator gets the lines as text, and x* where net is an oracle: no target.
+        """
+        shown = [batch.x[2:] for batch in split.batches(256)]
+        beside = [torch.cat(columns) for columns in zip(*shown, strict=True)]
+        pairs = self._pairs[part]
+        translator = build_translator(net, self.source, self.target, self.settings)
+        lines = translator.translate(pairs.source, *beside)
+        return Generated(lines, *score_lines(lines, pairs.target, self.settings.tokenised))
+
+    def preprocessing(self, size: int, seed: int) -> None:
+        """Nothing beside the vocabularies: see `save`."""
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabularies."""
+        self.source.save(folder, "source")
+        self.target.save(folder, "target")
+
+
+def _token_loss(output: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Return the cross-entropy of each token (B, T), 0 on padding."""
+    return F.cross_entropy(
+        output.flatten(0, 1),
+        y.flatten(),
+        ignore_index=PAD,
+        reduction="none",
+        label_smoothing=smoothing,
+    ).view_as(y)
+
+
+def _unpadded(y: Tensor) -> list[Ids]:
+    return [[token for token in row if token != PAD] for row in y.tolist()]
+
+
+def _no_vectors(n_lines: int) -> Vectors:
+    values = np.zeros((n_lines, 1), dtype=np.float32)
+    return Vectors(values, np.zeros(n_lines, dtype=np.bool_), 0)

@@ -1,0 +1,71 @@
+"""What can be set of a translation task and of its network."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from lupi.data.index import OnBad
+from lupi.settings import Settings
+
+
+class TranslationSettings(Settings):
+    """Which texts, their vocabularies, and how translations are searched for."""
+
+    root: Path
+    """Folder of the texts."""
+    source: str
+    """Language translated from: the end of the files' names, such as `en`."""
+    target: str
+    """Language translated into, such as `de`."""
+    train: str = "train"
+    """Name of the training texts without `.en`; also `val` and `test`. `.gz` may follow."""
+    val: str = "val"
+    test: str = "test"
+    xstar: str | None = None
+    """File with x* of the training lines: .npz, .npy, or captions. `{split}` in it stands for the
+    text's name up to the first dot."""
+    pictures: str | None = None
+    """File that names the picture of each line, where `xstar` has vectors by name."""
+    xstar_dims: int = Field(128, ge=1, le=4096)
+    """Dimensions that captions become."""
+    vocabulary: Literal["words", "pieces"] = "words"
+    """`words` between spaces, or sentencepiece's `pieces`."""
+    vocabulary_size: int = Field(30_000, ge=16)
+    """Words, or pieces, of each language at most."""
+    min_count: int = Field(2, ge=1)
+    """A word that training lines have less often is unknown."""
+    max_tokens: int = Field(100, ge=1, le=1000)
+    """A longer training sentence is bad, and `lupi translate` cuts there."""
+    tokenised: bool = True
+    """The texts are tokenised: BLEU counts their tokens as they stand, lower-cased. Otherwise
+    sacrebleu's own, cased."""
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    beam: int = Field(12, ge=1, le=100)
+    """Hypotheses of each sentence."""
+    length_norm: float = Field(1.0, ge=0, le=2)
+    """A hypothesis's log-probability is divided by its length to this power."""
+    replace_unknown: bool = True
+    """Write the source word that attention saw most of in the place of an unknown word."""
+    on_bad: OnBad = "stop"
+    """What to do about empty and too long lines, and x* that is not finite: stop, or skip (in
+    training) and count."""
+
+
+class TranslationNetworkSettings(Settings):
+    """The student for sentences."""
+
+    n_units: int = Field(500, ge=2)
+    """Units of embeddings, of encoder layers and of decoder layers."""
+    n_layers: int = Field(2, ge=1, le=8)
+    """Of the encoder and of the decoder."""
+    bidirectional: bool = False
+    """Half of the encoder's units read backwards."""
+    input_feeding: bool = False
+    """A decoder's step sees the attention's last output; slower, as words come one by one."""
+    dropout: float = Field(0.3, ge=0, lt=1)
+    """Bernoulli rate between layers and of the attention's output."""
+    embedding_dropout: float = Field(0.0, ge=0, lt=1)
+    """Bernoulli rate of embeddings."""
+    tied: bool = False
+    """The decoder's embeddings are also its output weights."""

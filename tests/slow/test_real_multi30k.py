@@ -1,0 +1,76 @@
+"""The real Multi30K: its texts, captions and CNN features."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lupi.configs import find_settings
+from lupi.settings import read_yaml
+from lupi.tasks.registry import build_task
+
+
+def find_multi30k() -> Path | None:
+    """LUPI_MULTI30K, or shared/data/multi30k in a folder above the project."""
+    if given := os.environ.get("LUPI_MULTI30K"):
+        return Path(given)
+    above = (folder / "shared/data/multi30k" for folder in Path(__file__).parents)
+    return next((path for path in above if path.exists()), None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    find_multi30k() is None,
+    reason="no shared/data/multi30k above the project, and LUPI_MULTI30K is not set",
+)
+def test_texts_captions_and_partial_features() -> None:
+    root = find_multi30k()
+    assert root is not None
+    raw = read_yaml(find_settings(Path("multi30k/en-de")))
+    task = build_task(
+        {
+            **raw["task"],
+            "root": str(root / "task1/tok"),
+            "xstar": str(root / "xstar/{split}.llava_caption.en"),
+        },
+        raw["network"],
+    )
+    assert not task.found
+    assert task.xstar_dim == 128
+    splits = task.splits(29_000, seed=0, reveal=True)
+    assert (len(splits.train), len(splits.val), len(splits.test)) == (29_000, 1014, 1000)
+    batch = next(iter(splits.test.batches(2000)))
+    assert batch.has_xstar is not None
+    assert batch.has_xstar.all()
+    features = build_task(
+        {
+            **raw["task"],
+            "root": str(root / "task1/tok"),
+            "xstar": str(root / "xstar/efficientnet_lite0.npz"),
+        },
+        raw["network"],
+    )
+    assert features.found == {"training line without x*": 29_000 - 6993}
+    assert features.xstar_dim == 1280
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_multi30k() is None, reason="no shared/data/multi30k above the project")
+def test_raw_text_in_pieces() -> None:
+    root = find_multi30k()
+    assert root is not None
+    task = build_task(
+        {
+            "name": "translation",
+            "root": str(root / "task1/raw"),
+            "test": "test_2016_flickr",
+            "source": "de",
+            "target": "en",
+            "vocabulary": "pieces",
+            "vocabulary_size": 4000,
+            "tokenised": False,
+        },
+        {"n_units": 4},
+    )
+    assert len(task.splits(29_000, seed=0).train) == 29_000
+    assert task.xstar_dim == 0

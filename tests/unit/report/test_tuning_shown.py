@@ -1,0 +1,57 @@
+import io
+from dataclasses import replace
+
+from rich.console import Console
+from summaries import arm, cell, summary
+
+from lupi.evidence.answer import Summary, Tried, Tuning
+from lupi.report.terminal import summary_table
+from lupi.report.tuning import lines, rows
+
+CANDIDATES = (
+    Tried("no-xstar", 0, {}, 2, 2, 0.44, True),
+    Tried("no-xstar", 1, {"network.dropout": 0.31}, 2, 2, 0.41, False),
+    Tried("no-xstar", 2, {"network.dropout": 0.11}, 2, 2, 0.4, False),
+    Tried("het-dropout", 0, {}, 2, 2, 0.5, False),
+    Tried("het-dropout", 1, {"settings.prior": 0.7, "settings.beta": 0.02}, 2, 2, 0.588, True),
+)
+
+
+def tuned(tuning: Tuning | None) -> Summary:
+    return replace(summary(arm("het-dropout", cell())), tuning=tuning)
+
+
+def text(judged: Summary) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(summary_table(judged))
+    return stream.getvalue()
+
+
+def test_the_choice_stands_beside_what_else_was_tried() -> None:
+    judged = tuned(Tuning(None, 150, 2, False, CANDIDATES))
+    assert list(lines(judged)) == [
+        "Tuning: validation accuracy, %, the mean of 2 seeds at n = 150",
+        "no-xstar: 44.0 with its settings as given; 2 others 40.0 to 41.0",
+        "het-dropout: 58.8 with beta 0.02, prior 0.7; as given 50.0",
+    ]
+    assert "  het-dropout: 58.8 with beta 0.02, prior 0.7; as given 50.0" in text(judged)
+
+
+def test_the_page_has_a_row_for_each_candidate() -> None:
+    found = rows(tuned(Tuning(None, 150, 2, False, CANDIDATES)))
+    assert [row.score for row in found] == ["44.0", "41.0", "40.0", "50.0", "58.8"]
+    assert [row.chosen for row in found] == [True, False, False, False, True]
+    assert found[1].settings == "network.dropout 0.31"
+
+
+def test_trials_under_way_are_counted() -> None:
+    waiting = tuple(replace(tried, chosen=False, n_finished=1) for tried in CANDIDATES)
+    assert "no-xstar: 3 of 6 trials finished" in list(
+        lines(tuned(Tuning(None, 150, 2, False, waiting)))
+    )
+
+
+def test_a_sentence_or_nothing() -> None:
+    assert "Settings were chosen before: by hand" in text(tuned(Tuning("by hand")))
+    assert list(lines(tuned(None))) == []
+    assert rows(tuned(Tuning("by hand"))) == []
