@@ -22,7 +22,7 @@ def piped(*arguments: str, text: str, cwd: Path) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 

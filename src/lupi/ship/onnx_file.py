@@ -4,8 +4,8 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -95,9 +95,7 @@ def _quiet_torch() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _require(*packages: str) -> Any:
-    from importlib.util import find_spec
-
+def _require(*packages: str) -> None:
     for package in packages:
         if find_spec(package) is None:
             raise LupiError(
