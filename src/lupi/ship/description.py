@@ -16,8 +16,6 @@ from lupi.methods.hallucination import Hallucinating
 from lupi.settings import Settings
 from lupi.tasks import image, table
 
-FORMAT = 1
-
 
 class PictureFiles(Settings):
     """How a file becomes x: pixels in [0, 1], (channels, image_size, image_size)."""
@@ -57,7 +55,7 @@ class Target(Settings):
 class Description(Settings):
     """A student without its weights."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[1] = 1
     network: dict[str, Any]
     """Settings of the network, of pictures or of tables."""
     two_heads: bool = False

@@ -31,8 +31,8 @@ def pick_run(
     if not (folder / "comparison.json").exists():
         if given := [option for option, value in wanted.items() if value is not None]:
             raise LupiError(f"{given[0]} chooses among the runs of a comparison; {folder} is none")
-        run = find_run(folder)
-        return Picked(run, str(run))
+        only = find_run(folder)
+        return Picked(only, str(only))
     record = read_comparison(folder)
     runs = _shippable(record, arm)
     metric, sign = record.metric.name, 1 if record.metric.higher_is_better else -1
