@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lupi.estimators.svm_plus import SVMPlus
     from lupi.nn.noise import HeteroscedasticDropout
     from lupi.nn.sites import Site, find_sites
+    from lupi.ship.student import load_student
 
 __version__ = "0.1.0"
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "__version__",
     "attach",
     "find_sites",
+    "load_student",
 ]
 
 
@@ -31,6 +33,7 @@ _HOMES = {
     "Site": "lupi.nn.sites",
     "attach": "lupi.attached",
     "find_sites": "lupi.nn.sites",
+    "load_student": "lupi.ship.student",
 }
 
 

@@ -22,6 +22,7 @@ from lupi.data.pictures import Pictures, PictureSplit
 from lupi.data.windows import Cropping
 from lupi.data.xstar import append_xstar
 from lupi.methods.registry import build_method
+from lupi.ship.onnx_file import OnnxNetwork, write_onnx
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
 from lupi.tasks.translation import TranslationTask
 from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
@@ -44,17 +45,20 @@ Row = dict[str, Any]
 also how many tokens or sentences a second"""
 
 
-def measure(names: Sequence[str], rounds: int, batch_size: int, threads: int) -> Iterator[Row]:
+def measure(
+    names: Sequence[str], rounds: int, batch_size: int, threads: int, onnx: bool = False
+) -> Iterator[Row]:
     """Time the input side, then each method's training step and its student's inference.
 
-    A method is timed in turns with `no-xstar`, its student with a plain network, and then let go:
-    no more than two networks in training are in memory at a time.
+    A method is timed in turns with `no-xstar`, its student with a plain network (with `onnx`, as
+    exported, too), and then let go: no more than two networks in training are in memory at a time.
     """
     torch.set_num_threads(threads)
     task = _random_pictures(batch_size)
     batch = next(iter(task.splits(batch_size, seed=0).train.batches(batch_size)))
     base = _training_step(build_method("no-xstar", {}, task.network(), task), batch)
     plain = _inference(task.network(), batch)
+    plain_onnx = _onnx_inference(task.network(), batch, threads) if onnx else None
     with tempfile.TemporaryDirectory() as folder:
         supply = _supply(Path(folder), batch_size)
         yield _row("input", "a batch", supply, "no-xstar", base, rounds)
@@ -65,6 +69,9 @@ def measure(names: Sequence[str], rounds: int, batch_size: int, threads: int) ->
         yield _row("training step", name, step, "no-xstar", base, rounds)
         infer = _inference(method.student(), seen)
         yield _row("student's inference", name, infer, "plain network", plain, 4 * rounds)
+        if plain_onnx is not None and not method.sees_xstar_at_test:
+            infer = _onnx_inference(method.student(), batch, threads)
+            yield _row("as ONNX", name, infer, "plain network", plain_onnx, 4 * rounds)
 
 
 def measure_translation(
@@ -177,6 +184,18 @@ def _inference(net: torch.nn.Module, batch: Batch) -> Callable[[], None]:
     def infer() -> None:
         with torch.inference_mode():
             net(batch.x)
+
+    return infer
+
+
+def _onnx_inference(net: torch.nn.Module, batch: Batch, threads: int) -> Callable[[], None]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "student.onnx"
+        write_onnx(net, batch.x, path, {})
+        exported = OnnxNetwork(path, threads)
+
+    def infer() -> None:
+        exported(batch.x)
 
     return infer
 

@@ -6,7 +6,7 @@
                                metrics.jsonl one row per epoch, appended and fsynced
                                result.json   written whole, then renamed: the run is finished
                                environment.json  machine and versions (not part of the result)
-                               preprocessing.json  of tables: how new rows become x
+                               preprocessing.json  how new rows or files become x
                                samples.npz   a few pictures with their variance maps, if any
                                failure.txt   traceback of the last attempt, if it failed
                                checkpoint/   weights

@@ -81,6 +81,8 @@ VERBS = [
     "compare",
     "train",
     "report",
+    "export",
+    "predict",
     "translate",
     "features",
     "methods",

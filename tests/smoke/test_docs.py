@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from made_pictures import image_folder
 from made_table import rows, write_csv
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,12 @@ def name(block: tuple[str, str]) -> str:
     return f"{block[0]}: {block[1].splitlines()[0]}"
 
 
-@pytest.mark.parametrize("block", blocks("python"), ids=name)
+AFTER_COMMANDS = [block for block in blocks("python") if "load_student(" in block[1]]
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in blocks("python") if block not in AFTER_COMMANDS], ids=name
+)
 def test_python(block: tuple[str, str], tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", block[1]], cwd=tmp_path, check=True, timeout=120)
 
@@ -42,6 +48,10 @@ def test_lupi_commands(tmp_path: Path) -> None:
     """In the order of the pages, as a reader would; training is cut short, nothing else."""
     assert LUPI
     write_csv(tmp_path / "deliveries.csv", rows())  # the reader's own table
+    image_folder(tmp_path / "pets", n_pictures=40)  # … and pictures
+    for _, block in blocks("yaml"):
+        if named := re.match(r"# (\S+\.yaml)\n", block):
+            (tmp_path / named[1]).write_text(block)
     for command in LUPI:
         arguments = shlex.split(command)[1:]
         arguments, redirect, target = (
@@ -64,6 +74,9 @@ def test_lupi_commands(tmp_path: Path) -> None:
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         if redirect:
             (tmp_path / target).write_text(done.stdout)
+    assert AFTER_COMMANDS
+    for _, block in AFTER_COMMANDS:  # they read what the commands wrote
+        subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True, timeout=120)
 
 
 def test_make_targets_exist() -> None:
@@ -123,3 +136,21 @@ def test_every_parameter_is_documented() -> None:
         for taker in takers:
             for key in set(signature(taker).parameters) - {"net"}:
                 assert f"`{key}`" in text, f"{page}: {key}"
+
+
+def test_the_python_interface_is_listed() -> None:
+    import ast
+    from inspect import signature
+
+    import lupi
+
+    page = (ROOT / "docs/api.md").read_text()
+    listed = dict(re.findall(r"^- `lupi\.(\w+)(\(.*\))?`", page, flags=re.MULTILINE))
+    assert set(listed) == set(lupi.__all__)
+    for key, parameters in listed.items():
+        if not parameters or key == "Site":  # a module without settings
+            continue
+        written = ast.parse(f"def f{parameters}: ...").body[0]
+        assert isinstance(written, ast.FunctionDef)
+        given = [a.arg for a in (*written.args.args, *written.args.kwonlyargs)]
+        assert given == list(signature(getattr(lupi, key)).parameters), key

@@ -9,6 +9,7 @@ from rich.progress import track
 from rich.table import Table
 
 from lupi.cli.output import Json, print_json, stderr
+from lupi.errors import LupiError
 
 
 class _Task(StrEnum):
@@ -24,6 +25,9 @@ def bench(
     rounds: Annotated[int, typer.Option(min=2, help="Measurements of each, in turns.")] = 6,
     batch_size: Annotated[int, typer.Option(min=1)] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="Time the student as exported to ONNX, too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Measure a training step of each method on a VGG-16-BN at 64x64, against no-xstar's.
@@ -48,9 +52,13 @@ def bench(
     }
     names = [find_method(name).name for name in methods] if methods else list(known)
     on_pictures = task is _Task.pictures
-    measure = benchmarks.measure if on_pictures else benchmarks.measure_translation
-    measured = measure(names, rounds, batch_size, threads)
-    total = (1 if on_pictures else 0) + 2 * len(names)
+    if onnx and not on_pictures:
+        raise LupiError("--onnx is for pictures: students of sentences are not exported")
+    if on_pictures:
+        measured = benchmarks.measure(names, rounds, batch_size, threads, onnx)
+    else:
+        measured = benchmarks.measure_translation(names, rounds, batch_size, threads)
+    total = (1 if on_pictures else 0) + (3 if onnx else 2) * len(names)
     rows = list(track(measured, "measuring", total=total, console=stderr))
     about = (
         {"network": benchmarks.NETWORK, "image_size": benchmarks.IMAGE_SIZE}

@@ -139,6 +139,8 @@ def run_comparison(
         for phase in phases(plan, folder):
             do_runs(phase, folder, workers or n_cores())
     print_summary(folder, as_json, command)
+    if plan.settings.task["name"] != "translation":  # whose student is used by `lupi translate`
+        say(f"to ship a student: lupi export {folder} --out FOLDER")
 
 
 def prepared_plan(raw: dict[str, Any]) -> "Plan":

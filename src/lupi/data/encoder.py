@@ -218,7 +218,9 @@ def _days(values: "pd.Series[Any]") -> Floats:
 def _date_parts(days: Floats) -> Floats:
     """Return (N, 7): days, and sine and cosine of each cycle."""
     angles = [2 * np.pi * days / cycle for cycle in CYCLES]
-    return np.column_stack([days, *(part(a) for a in angles for part in (np.sin, np.cos))])
+    parts = [part(a) for a in angles for part in (np.sin, np.cos)]
+    # Of whole days the time of day is a rounding error, which must not be scaled up to a feature.
+    return np.column_stack([days, *(np.round(part, 9) for part in parts)])
 
 
 def _one_hot(values: "pd.Series[Any]", categories: Sequence[str]) -> Floats:

@@ -1,8 +1,8 @@
 """Classification of pictures, with the box of the object as privileged information."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Control, Inputs, OutputKind, Split, Splits, XstarKind
+from lupi.data.decode import Fit
 from lupi.data.pictures import Pictures, PictureSplit
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.windows import Cropping
@@ -41,6 +42,35 @@ class ImageNetworkSettings(Settings):
     """Of the fully connected layers of VGGs; `sigmoid` is info-dropout's in the CVPR 2018 paper."""
 
 
+def build_network(
+    settings: ImageNetworkSettings,
+    n_classes: int,
+    size: int,
+    mean: Sequence[float],
+    std: Sequence[float],
+) -> nn.Module:
+    """Build a student for pictures of `size` pixels, with mean and deviation of each channel."""
+    s = settings
+    if s.name in ("resnet18", "resnet50"):
+        build = resnet18 if s.name == "resnet18" else resnet50
+        return build(n_classes, size, mean, std, s.dropout)
+    if s.name == "vgg16-bn":
+        return vgg16_bn(n_classes, size, mean, std, s.dropout, s.fc_activation)
+    return small_vgg(
+        n_classes,
+        size,
+        s.width,
+        s.n_hidden,
+        mean,
+        std,
+        s.dropout,
+        s.fc_activation,
+        s.n_convs,
+        s.pool,
+        s.n_fc,
+    )
+
+
 N_TOP = 5
 N_VALUES_SEEN = 2**24
 """Pixels looked at for their mean and standard deviation; more change no digit that matters."""
@@ -66,6 +96,8 @@ class ImageTask:
     warnings: tuple[str, ...] = ()
     found: Mapping[str, int] = MappingProxyType({})
     """What was wrong with the source, or had to be changed, and how often."""
+    fit: Fit = "crop"
+    """How a file that is no square becomes one."""
 
     def __init__(
         self,
@@ -79,6 +111,7 @@ class ImageTask:
     ) -> None:
         self._pictures = (train, val, test)
         self.n_classes = n_classes
+        self.classes = tuple(str(i) for i in range(n_classes))
         self.network_settings = network
         side = train.x.shape[-1]
         self._cropping = cropping or Cropping(side, side)
@@ -121,31 +154,25 @@ class ImageTask:
         regions, has = pictures.regions(rows, control, seed)
         return PictureSplit(pictures.x, pictures.y, rows, self._cropping, regions, has)
 
-    def preprocessing(self, size: int, seed: int) -> None:
-        """Nothing is to be known beside the student: it takes plain pixels."""
+    def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
+        """Return what a student needs to predict new pictures; x* has no part in it.
+
+        `pictures` says how a file becomes x, `target` the class of each logit.
+        """
+        n_channels = self._pictures[0].x.shape[1]
+        pictures = {
+            "stored_size": self._cropping.stored,
+            "image_size": self._cropping.size,
+            "n_channels": n_channels,
+            "fit": self.fit,
+        }
+        target = {"kind": "classification", "classes": list(self.classes)}
+        return {"pictures": pictures, "target": target}
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
-        s = self.network_settings
         size = self._cropping.size
-        if s.name in ("resnet18", "resnet50"):
-            build = resnet18 if s.name == "resnet18" else resnet50
-            return build(self.n_classes, size, self.mean, self.std, s.dropout)
-        if s.name == "vgg16-bn":
-            return vgg16_bn(self.n_classes, size, self.mean, self.std, s.dropout, s.fc_activation)
-        return small_vgg(
-            self.n_classes,
-            size,
-            s.width,
-            s.n_hidden,
-            self.mean,
-            self.std,
-            s.dropout,
-            s.fc_activation,
-            s.n_convs,
-            s.pool,
-            s.n_fc,
-        )
+        return build_network(self.network_settings, self.n_classes, size, self.mean, self.std)
 
     def example(self) -> Inputs:
         """Return two pictures."""

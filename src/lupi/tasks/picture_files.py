@@ -123,5 +123,6 @@ class PictureFilesTask(ImageTask):
             ),
             ten_crops=settings.test_crops == "ten",
         )
-        self.classes = loaded.classes
+        self.classes = tuple(loaded.classes)
+        self.fit = settings.fit
         self.found = loaded.found()

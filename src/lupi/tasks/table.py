@@ -47,6 +47,11 @@ class TableNetworkSettings(Settings):
     """Bernoulli rate after each hidden layer; sites: `trunk.drop1` …, the last one `head.drop2`."""
 
 
+def build_network(settings: TableNetworkSettings, n_in: int, n_outputs: int) -> MLP:
+    """Build a student for vectors of a length."""
+    return MLP(n_in, n_outputs, settings.n_hidden, settings.n_layers, settings.dropout)
+
+
 class TableTask:
     """Classification or regression of rows; x* is a vector made of the privileged columns."""
 
@@ -58,6 +63,7 @@ class TableTask:
         self._table = table = load_table(settings)
         self._network_settings = network
         self._target = settings.target
+        self._csv = settings.model_dump(include={"separator", "header", "decimal"})
         self.is_regression = table.kind == "regression"
         self.output_kind: OutputKind = "gaussian" if self.is_regression else "classes"
         self.metric = self._metric(settings.metric)
@@ -131,8 +137,8 @@ class TableTask:
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
         """Return what a student needs to predict new rows, as plain values; x* has no part in it.
 
-        `features` makes a `TableEncoder`; `target` says what the outputs mean: the class of each
-        logit, or the mean and deviation that standardised it.
+        `csv` is how a file is read, `features` makes a `TableEncoder`; `target` says what the
+        outputs mean: the class of each logit, or the mean and deviation that standardised it.
         """
         target: dict[str, Any] = {"name": self._target, "kind": self._table.kind}
         if self.is_regression:
@@ -140,13 +146,13 @@ class TableTask:
         else:
             target["classes"] = list(self._table.classes)
         frame, _ = self._training_rows(size, seed)
-        return {"features": self._layout.fit(frame).to_json(), "target": target}
+        features = self._layout.fit(frame).to_json()
+        return {"csv": self._csv, "features": features, "target": target}
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
-        s = self._network_settings
         n_outputs = 2 if self.is_regression else len(self._table.classes)
-        return MLP(self._layout.width, n_outputs, s.n_hidden, s.n_layers, s.dropout)
+        return build_network(self._network_settings, self._layout.width, n_outputs)
 
     def example(self) -> Tensor:
         """Return two rows."""

@@ -1,0 +1,60 @@
+"""`lupi export`: the student of a run, as others use it."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from lupi.cli.output import Json, print_json, say, stderr
+
+
+def export(
+    run: Annotated[
+        Path, typer.Argument(help="Folder of a finished run, or of a comparison to choose from.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write; it must not exist yet.")],
+    format_: Annotated[
+        Literal["torch", "onnx"],
+        typer.Option("--format", help="Weights for torch, or a graph (the extra lupi[onnx])."),
+    ] = "torch",
+    arm: Annotated[
+        str | None, typer.Option(help="Of a comparison: which arm. By default the best one.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Of a comparison: by default the largest.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of a comparison: by default the best.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the student of a run to a folder of its own: no data, no method, no x*.
+
+    Of a comparison, the best on validation rows is taken: the arm by its mean over seeds, then
+    the seed. Outputs are compared with the original's on test rows, and nothing is written if
+    they differ by more than 1e-4. With it comes MODEL_CARD.md, which holds the evidence.
+    `lupi predict` and `lupi.load_student` take the folder.
+
+    Example: `lupi export runs/demo --arm het-dropout --format onnx --out shipped`
+    """
+    from lupi.ship.export import export as write
+    from lupi.ship.pick import pick_run
+
+    picked = pick_run(run, arm, size, seed)
+    say(escape(picked.why))
+    with stderr.status("exporting"):
+        exported = write(picked.folder, out, format_)
+    if as_json:
+        print_json(
+            {
+                "folder": str(exported.folder),
+                "run": str(picked.folder),
+                "format": format_,
+                "n_rows_compared": exported.n_rows,
+                "largest_difference": exported.difference,
+            }
+        )
+        return
+    print(
+        f"{out}: outputs on {exported.n_rows} test rows differ from the original's by "
+        f"{exported.difference:.2g} at most"
+    )

@@ -1,0 +1,129 @@
+"""`lupi predict`: a trained student as a filter."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.markup import escape
+from rich.progress import Progress, TextColumn
+
+from lupi.cli.output import say, stderr
+
+if TYPE_CHECKING:
+    from lupi.ship.student import Prediction
+
+N_BAD_SHOWN = 5
+
+
+def predict(
+    run: Annotated[
+        Path,
+        typer.Argument(help="What `lupi export` wrote, or a finished run, or a comparison."),
+    ],
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Tables, or pictures and folders of them; - is stdin."),
+    ] = None,
+    format_: Annotated[
+        Literal["jsonl", "csv"], typer.Option("--format", help="JSON lines, or CSV with a head.")
+    ] = "jsonl",
+    on_bad: Annotated[
+        Literal["stop", "skip"],
+        typer.Option(help="At a row or file that can't be understood: stop, or skip and count."),
+    ] = "stop",
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Inputs at a time; 1 answers a stream line by line.")
+    ] = 128,
+    threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
+) -> None:
+    """Predict with a student: a line on stdout for each row or picture, as they are done.
+
+    Classes come with their probabilities, numbers with mean and standard deviation. A table is
+    CSV (also from stdin) or Parquet with the columns that the student was trained on; others, x*
+    among them, are ignored. `row` counts the rows of a file from 1. Of pictures, stdin (-) is a
+    list of files.
+
+    Example: `lupi predict shipped new.csv --format csv > predictions.csv`
+    """
+    import torch
+
+    from lupi.errors import LupiError
+    from lupi.ship.inputs import read_inputs
+    from lupi.ship.manifest import MANIFEST
+    from lupi.ship.pick import pick_run
+    from lupi.ship.student import load_student
+
+    torch.set_num_threads(threads)
+    if not (run / MANIFEST).exists():
+        picked = pick_run(run)
+        run = picked.folder
+        say(escape(picked.why))
+    student = load_student(run)
+    write = _csv_writer() if format_ == "csv" else _write_json
+    at_once = 1 if sys.stdin.isatty() and not inputs else batch_size
+    n_done = n_bad = 0
+    said: tuple[str, ...] = ()
+    hidden = not stderr.is_terminal or sys.stdout.isatty()
+    with Progress(
+        TextColumn("{task.completed} predicted"), console=stderr, transient=True, disable=hidden
+    ) as progress:
+        bar = progress.add_task("", total=None)
+        for batch in read_inputs(student, inputs or [], _lines(), at_once):
+            if batch.ignored != said:
+                said = tuple(batch.ignored)
+                say(escape(f"ignored, as the student does not need them: {', '.join(said)}"))
+            if len(batch.x):
+                predictions = student.explain(student.outputs(batch.x))
+                write([{**n, **p} for n, p in zip(batch.names, predictions, strict=True)])
+            sys.stdout.flush()
+            if batch.bad and on_bad == "stop":
+                raise LupiError(
+                    f"{batch.bad[0]}; correct it, or leave such inputs out with --on-bad skip"
+                )
+            for reason in batch.bad[: max(0, N_BAD_SHOWN - n_bad)]:
+                say(escape(f"skipped {reason}"))
+            n_bad += len(batch.bad)
+            n_done += len(batch.x)
+            progress.update(bar, completed=n_done)
+    if n_bad:
+        say(f"skipped {n_bad} of {n_bad + n_done} inputs")
+    if not n_done:
+        raise LupiError("there was nothing to predict: no row or picture was understood")
+
+
+def _lines() -> Iterator[str]:
+    """Yield the lines of stdin, whatever the locale; newlines are left to whoever reads CSV."""
+    yield from io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline="")
+
+
+def _write_json(predictions: "list[Prediction]") -> None:
+    for prediction in predictions:
+        print(json.dumps(prediction, ensure_ascii=False, allow_nan=False))
+
+
+def _csv_writer() -> "Callable[[list[Prediction]], None]":
+    """Return what writes predictions, and the names of the columns before the first."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    has_head = False
+
+    def write(predictions: "list[Prediction]") -> None:
+        nonlocal has_head
+        rows = [_flat(prediction) for prediction in predictions]
+        if not has_head:
+            writer.writerow(rows[0])
+            has_head = True
+        writer.writerows(row.values() for row in rows)
+
+    return write
+
+
+def _flat(prediction: "Prediction") -> dict[str, Any]:
+    """Give each class a column: p(class)."""
+    probabilities = prediction.get("probabilities", {})
+    flat = {key: value for key, value in prediction.items() if key != "probabilities"}
+    return flat | {f"p({name})": value for name, value in probabilities.items()}

@@ -1,0 +1,161 @@
+"""The model card of an exported student: what it is, the evidence, the limits.
+
+The only file of an exported folder that speaks of x*, and in words alone.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lupi import __version__
+from lupi.errors import LupiError
+from lupi.evidence.answer import Cell, Summary
+from lupi.evidence.summary import summarise
+from lupi.methods.registry import find_method
+from lupi.records import read_comparison, read_json
+from lupi.ship.description import Description
+from lupi.train.run import RunSettings
+
+
+def model_card(
+    run_folder: Path,
+    settings: RunSettings,
+    description: Description,
+    format_: str,
+    n_rows: int,
+    difference: float,
+) -> str:
+    """Write the card of a run's student, in Markdown."""
+    result = read_json(run_folder / "result.json")
+    judged = _comparison_of(run_folder)
+    name = judged[0].comparison if judged else settings.task["name"]
+    lines = [
+        f"# {name}: {settings.method}, n = {settings.size}, seed {settings.seed}",
+        "",
+        _purpose(description),
+        "",
+        "## What it was trained on",
+        "",
+        *_training(settings),
+        "",
+        "## Evidence",
+        "",
+        *_scores(result),
+        "",
+        *_verdict(judged),
+        "",
+        "## This export",
+        "",
+        f"- Format {format_}, written by lupi {__version__} from run `{run_folder.name}`.",
+        f"- Outputs compared with the original's on {n_rows} test rows: largest difference "
+        f"{difference:.2g}.",
+        "- `student.json` says how new data become x and what the outputs mean; `manifest.json` "
+        "has the SHA-256 of every file.",
+        "",
+        "## Limits",
+        "",
+        *_limits(description, result),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _purpose(description: Description) -> str:
+    target = description.target
+    what = f"`{target.name}`" if target.name else "the class"
+    if target.kind == "regression":
+        what += ", with a standard deviation,"
+    else:
+        shown = ", ".join(target.classes[:10])
+        more = f", … ({len(target.classes)} classes)" if len(target.classes) > 10 else ""
+        what += f" ({shown}{more})"
+    if description.pictures is not None:
+        side = description.pictures.image_size
+        return f"Predicts {what} of a picture, seen at {side}x{side} pixels."
+    columns = ", ".join(f"`{column.name}`" for column in description.encoder().columns)
+    return f"Predicts {what} of a row of a table from {columns}."
+
+
+def _training(settings: RunSettings) -> Iterator[str]:
+    task, method = settings.task, find_method(settings.method)
+    source = next((Path(task[key]).name for key in ("path", "root") if key in task), None)
+    of = f" of `{source}`" if source else ""
+    yield f"- {settings.size} training rows{of} (task `{task['name']}`), seed {settings.seed}."
+    yield f"- Method `{method.name}`: {method.summary}."
+    if not method.uses_xstar:
+        yield "- Privileged information (x*) took no part in training."
+        return
+    named = ", ".join(f"`{column}`" for column in task.get("privileged", ()))
+    what = named or "the region of the object in each training picture (a box or a mask)"
+    real = "" if settings.control == "real" else f", {settings.control} as a control"
+    yield f"- Privileged information (x*), in training only{real}: {what}."
+    if settings.xstar_frac < 1:
+        yield f"- {settings.xstar_frac:.0%} of the training rows carried x*."
+    yield "- The model does not need x* and has no place for it."
+
+
+def _scores(result: dict[str, Any]) -> Iterator[str]:
+    metrics, trivial = result["metrics"], result["trivial"]
+    yield "| score of this run | validation | test | a predictor that ignores x, test |"
+    yield "|---|---|---|---|"
+    for key, value in metrics["test"].items():
+        others = metrics["val"].get(key), value, trivial.get(key)
+        yield f"| {key} | " + " | ".join("–" if v is None else f"{v:.4g}" for v in others) + " |"
+    if result.get("collapsed"):
+        yield ""
+        yield "The noise of this run no longer depended on x* (collapsed): x* taught it nothing."
+
+
+def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
+    if judged is None:
+        yield "This run belongs to no comparison: nothing says whether x* helped."
+        return
+    summary, arm, cell = judged
+    yield f"**Did x\\* help?** {summary.headline}"
+    yield ""
+    if cell.mean is not None:
+        interval = ""
+        if cell.interval is not None:
+            interval = f", 95 % interval {cell.interval[0]:.4g} to {cell.interval[1]:.4g}"
+        yield (
+            f"Test {summary.metric} of `{arm}` at n = {cell.size} over {cell.n_seeds} seed(s): "
+            f"mean {cell.mean:.4g}{interval}. Verdict: {cell.verdict}. If this run was chosen as "
+            "the best of them, expect the mean of new data, not its own score."
+        )
+        yield ""
+    for difference in cell.differences:
+        interval = "no interval"
+        if difference.interval is not None:
+            interval = f"{difference.interval[0]:+.4g} to {difference.interval[1]:+.4g}"
+        yield f"- against `{difference.other}`: {difference.mean:+.4g} ({interval}; + is better)"
+    for warning in summary.warnings:
+        yield f"- to know: {warning}"
+
+
+def _limits(description: Description, result: dict[str, Any]) -> Iterator[str]:
+    yield "- Scores hold for data like the training data; nothing was measured on other data."
+    if description.target.kind == "classification":
+        yield "- Probabilities are a softmax and were not calibrated."
+        yield "- It always answers with one of its classes, also where none fits."
+    else:
+        yield "- The standard deviation is the network's own and was not calibrated."
+    if description.features is not None:
+        yield (
+            "- Categories that training did not see count as “other”; missing values as the mean "
+            "of the training rows."
+        )
+    if result["status"] != "finished":
+        yield f"- Training ended as “{result['status']}”."
+
+
+def _comparison_of(run_folder: Path) -> tuple[Summary, str, Cell] | None:
+    """Return the judged comparison that a run belongs to, its arm there and its cell."""
+    try:
+        record = read_comparison(run_folder.parent)
+        summary = summarise(record)
+    except LupiError:
+        return None
+    plan = next((r.plan for r in record.finished if r.folder == run_folder), None)
+    if plan is None:
+        return None
+    arm = next(arm for arm in summary.arms if arm.name == plan.arm)
+    return summary, arm.name, next(cell for cell in arm.cells if cell.size == plan.size)

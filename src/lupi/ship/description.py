@@ -1,0 +1,106 @@
+"""All there is to know of a student beside its weights: what x is, the network, the outputs.
+
+A run's `preprocessing.json` and the `student.json` of an exported folder; x* has no part in it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+from torch import nn
+
+from lupi.data.decode import Fit
+from lupi.data.encoder import TableEncoder
+from lupi.errors import LupiError
+from lupi.methods.hallucination import Hallucinating
+from lupi.settings import Settings
+from lupi.tasks import image, table
+
+
+class PictureFiles(Settings):
+    """How a file becomes x: pixels in [0, 1], (channels, image_size, image_size)."""
+
+    stored_size: int = Field(ge=8, le=1024)
+    """A file becomes a square of so many pixels, …"""
+    image_size: int = Field(ge=8, le=1024)
+    """… of which the network sees the middle."""
+    n_channels: Literal[1, 3]
+    fit: Fit
+
+
+class CsvFiles(Settings):
+    """How a CSV is read: as the training table was."""
+
+    separator: str | None = None
+    header: bool = True
+    decimal: str = "."
+
+
+class Target(Settings):
+    """What the outputs mean: logits of classes, or mean and log-variance of a number."""
+
+    name: str | None = None
+    kind: Literal["classification", "regression"]
+    classes: tuple[str, ...] = ()
+    mean: float = 0.0
+    std: float = 1.0
+    """Of the number, whose standardised value the outputs are about."""
+
+    @property
+    def n_outputs(self) -> int:
+        """How many numbers the network gives for a row."""
+        return 2 if self.kind == "regression" else len(self.classes)
+
+
+class Description(Settings):
+    """A student without its weights."""
+
+    format: Literal[1] = 1
+    network: dict[str, Any]
+    """Settings of the network, of pictures or of tables."""
+    two_heads: bool = False
+    """Whether it predicts the mean of two heads, as after hallucination."""
+    pictures: PictureFiles | None = None
+    csv: CsvFiles = CsvFiles()
+    features: dict[str, Any] | None = None
+    """Makes a `TableEncoder`."""
+    target: Target
+
+    @model_validator(mode="after")
+    def _takes_one_thing(self) -> "Description":
+        if (self.pictures is None) == (self.features is None):
+            raise ValueError("a student takes either pictures or rows of a table")
+        return self
+
+    @classmethod
+    def of_run(
+        cls, network: Mapping[str, Any], preprocessing: Mapping[str, Any], two_heads: bool
+    ) -> "Description":
+        """Put together what a run keeps."""
+        raw = {"network": network, "two_heads": two_heads, **preprocessing}
+        return cls.parse(raw, "preprocessing.json")
+
+    def encoder(self) -> TableEncoder:
+        """Return what turns rows of a table to vectors."""
+        try:
+            encoder = TableEncoder.from_json(self.features or {})
+            whole = all(len(c.shift) == len(c.factor) == c.width for c in encoder.columns)
+        except (KeyError, TypeError):
+            whole = False
+        if not whole:
+            raise LupiError("features: what becomes of each column is not said as lupi writes it")
+        return encoder
+
+    def build(self) -> nn.Module:
+        """Build the network, freshly initialised."""
+        net = self._network()
+        return Hallucinating(net, self._network()) if self.two_heads else net
+
+    def _network(self) -> nn.Module:
+        n_outputs = self.target.n_outputs
+        if self.pictures is None:
+            settings = table.TableNetworkSettings.parse(self.network, "network")
+            return table.build_network(settings, self.encoder().width, n_outputs)
+        shape, unknown = self.pictures, (1.0,) * self.pictures.n_channels  # in the weights
+        pictures = image.ImageNetworkSettings.parse(self.network, "network")
+        return image.build_network(pictures, n_outputs, shape.image_size, unknown, unknown)

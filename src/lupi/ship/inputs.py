@@ -1,0 +1,81 @@
+"""What people give to `lupi predict`, in batches that a student takes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lupi.data.decode import BadPictureError
+from lupi.errors import LupiError
+from lupi.ship.description import PictureFiles
+from lupi.ship.files import encode_picture, find_pictures
+from lupi.ship.rows import RowReader
+from lupi.ship.student import Student
+
+STDIN = Path("-")
+
+
+class Inputs(NamedTuple):
+    """A batch of inputs that were understood, and those that were not."""
+
+    names: list[dict[str, Any]]
+    """Of each row of x: its `input` (a file), and its `row` there, from 1."""
+    x: Tensor
+    bad: list[str]
+    """Which input is bad, and why."""
+    ignored: Sequence[str] = ()
+    """Columns met so far that the student does not look at."""
+
+
+def read_inputs(
+    student: Student, paths: Sequence[Path], stdin: Iterable[str], batch_size: int
+) -> Iterator[Inputs]:
+    """Yield batches of what the paths hold; `-` is stdin: rows as CSV, or names of pictures."""
+    how = student.description.pictures
+    if how is not None:
+        return _read_pictures(how, _named(paths, stdin), batch_size)
+    return _read_rows(student, paths or [STDIN], stdin, batch_size)
+
+
+def _named(paths: Sequence[Path], stdin: Iterable[str]) -> Iterator[Path]:
+    if not paths:
+        raise LupiError("this student predicts pictures: give files or folders, or - for a list")
+    for path in paths:
+        if path == STDIN:
+            yield from (Path(line.rstrip("\r\n")) for line in stdin if line.strip())
+        else:
+            yield path
+
+
+def _read_pictures(how: PictureFiles, paths: Iterable[Path], batch_size: int) -> Iterator[Inputs]:
+    files = find_pictures(paths)
+    while chunk := list(islice(files, batch_size)):
+        names, encoded, bad = [], [], []
+        for path in chunk:
+            try:
+                encoded.append(encode_picture(path, how))
+                names.append({"input": str(path)})
+            except BadPictureError as error:
+                bad.append(f"{path}: {error}")
+        empty = torch.empty(0, how.n_channels, how.image_size, how.image_size)
+        yield Inputs(names, torch.stack(encoded) if encoded else empty, bad)
+
+
+def _read_rows(
+    student: Student, paths: Sequence[Path], stdin: Iterable[str], batch_size: int
+) -> Iterator[Inputs]:
+    description = student.description
+    reader = RowReader(description.encoder(), description.csv, batch_size)
+    for path in paths:
+        where = "stdin" if path == STDIN else str(path)
+        rows = reader.read_csv(stdin, where) if path == STDIN else reader.read(path)
+        for numbers, x, bad in rows:
+            yield Inputs(
+                [{"input": where, "row": number} for number in numbers],
+                x,
+                [f"{where}, row {number}: {reason}" for number, reason in bad],
+                tuple(reader.ignored),
+            )

@@ -1,0 +1,103 @@
+"""A student as ONNX: written by torch, read by onnxruntime. Needs the extra `lupi[onnx]`."""
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from lupi.errors import LupiError
+
+INPUT, OUTPUT = "x", "output"
+
+
+def write_onnx(net: nn.Module, x: Tensor, path: Path, metadata: Mapping[str, str]) -> None:
+    """Write a network for any number of rows like those of `x`, in one file.
+
+    What torch notes on each node (source files, classes) is left out.
+    """
+    _require("onnx", "onnxscript")
+    import onnx
+
+    batch = torch.export.Dim.DYNAMIC
+    with _quiet_torch():
+        program = torch.onnx.export(
+            net.eval(),
+            (x,),
+            dynamo=True,
+            input_names=[INPUT],
+            output_names=[OUTPUT],
+            dynamic_shapes=({0: batch},),
+            verbose=False,
+        )
+    assert program is not None  # as dynamo=True
+    model = program.model_proto
+    graph = model.graph
+    for noted in (graph, *graph.node, *graph.input, *graph.output, *graph.value_info):
+        noted.ClearField("metadata_props")
+        noted.ClearField("doc_string")
+    for tensor in graph.initializer:
+        tensor.ClearField("metadata_props")
+    for end in (*graph.input, *graph.output):
+        end.type.tensor_type.shape.dim[0].dim_param = "batch"
+    del graph.value_info[:]  # shapes in between name the batch otherwise; readers infer them
+    onnx.helper.set_model_props(model, dict(metadata))
+    onnx.checker.check_model(model)
+    onnx.save_model(model, str(path))
+
+
+class OnnxNetwork:
+    """A network in a file, called like a module."""
+
+    def __init__(self, path: Path, n_threads: int = 1) -> None:
+        _require("onnxruntime")
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = n_threads
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(
+                str(path), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime's errors share no class of their own
+            reason = str(error).splitlines()[0]
+            raise LupiError(f"{path} can't be read as an ONNX student: {reason}") from None
+        ends = [[end.name for end in self._session.get_inputs()]]
+        ends.append([end.name for end in self._session.get_outputs()])
+        if ends != [[INPUT], [OUTPUT]]:
+            raise LupiError(
+                f"{path} is a foreign network: expected input {INPUT!r} and output {OUTPUT!r}, "
+                f"got {', '.join(ends[0])} and {', '.join(ends[1])}"
+            )
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the outputs of rows."""
+        (output,) = self._session.run([OUTPUT], {INPUT: x.numpy()})
+        return torch.from_numpy(output)
+
+
+@contextmanager
+def _quiet_torch() -> Iterator[None]:
+    """Keep torch's own deprecations, and its word on torchvision, from the user."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _require(*packages: str) -> None:
+    for package in packages:
+        if find_spec(package) is None:
+            raise LupiError(
+                f"ONNX needs {package}, which is not installed: pip install 'lupi[onnx]'"
+            )

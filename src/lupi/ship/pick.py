@@ -1,0 +1,91 @@
+"""Which run of a comparison to ship."""
+
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from lupi.errors import LupiError
+from lupi.records import ComparisonRecord, RunRecord, read_comparison
+from lupi.settings import unknown_name
+from lupi.train.finished import STUDENT, find_run
+
+
+class Picked(NamedTuple):
+    """A finished run, and why it is this one."""
+
+    folder: Path
+    why: str
+
+
+def pick_run(
+    folder: Path, arm: str | None = None, size: int | None = None, seed: int | None = None
+) -> Picked:
+    """Return the run to ship: of a comparison, the best on validation rows; test rows have no say.
+
+    Of the largest size that has a student, or of `size`: the arm with the best mean validation
+    score (networks with their real x*, no controls), or `arm`; of it, the seed with the best
+    score, or `seed`.
+    """
+    wanted = {"--arm": arm, "--size": size, "--seed": seed}
+    if not (folder / "comparison.json").exists():
+        if given := [option for option, value in wanted.items() if value is not None]:
+            raise LupiError(f"{given[0]} chooses among the runs of a comparison; {folder} is none")
+        only = find_run(folder)
+        return Picked(only, str(only))
+    record = read_comparison(folder)
+    runs = _shippable(record, arm)
+    metric, sign = record.metric.name, 1 if record.metric.higher_is_better else -1
+    size = size if size is not None else max(run.plan.size for run in runs)
+    scores: dict[str, dict[int, tuple[float, RunRecord]]] = defaultdict(dict)
+    for run in runs:
+        if run.plan.size == size:
+            scores[run.plan.arm][run.plan.seed] = (sign * _validation(run)[metric], run)
+    if not scores:
+        sizes = sorted({run.plan.size for run in runs})
+        raise LupiError(f"--size: no student at n = {size}; there are {', '.join(map(str, sizes))}")
+    best = max(scores, key=lambda name: fmean(score for score, _ in scores[name].values()))
+    seeds = scores[best]
+    if seed is not None and seed not in seeds:
+        raise LupiError(f"--seed: {best} has no student of seed {seed} at n = {size}")
+    chosen = max(seeds, key=lambda s: seeds[s][0]) if seed is None else seed
+    score, run = seeds[chosen]
+    rule = f"the best of {len(seeds)} seeds" if seed is None else "as asked for"
+    if arm is None:
+        rule += f", and {best} the best of {len(scores)} arms"
+    why = f"{best}, n = {size}, seed {chosen}: validation {metric} {sign * score:.4g}, {rule}"
+    return Picked(run.folder, f"{why} ({run.folder})")
+
+
+def _shippable(record: ComparisonRecord, arm: str | None) -> list[RunRecord]:
+    """Return the runs of an arm, or of all that one would ship, that left a student."""
+    arms = {a.name: a for a in record.arms}
+    if arm is not None:
+        if arm not in arms:
+            raise LupiError(f"--arm: {unknown_name('arm', arm, list(arms))}")
+        if arms[arm].classical or arms[arm].sees_xstar_at_test:
+            reason = "is no network" if arms[arm].classical else "can't predict without x*"
+            raise LupiError(f"--arm: {arm} {reason}, so there is no student to ship")
+    names = {
+        a.name
+        for a in record.arms
+        if a.name == arm
+        or (arm is None and a.control == "real" and not (a.classical or a.sees_xstar_at_test))
+    }
+    metric = record.metric.name
+    runs = [
+        run
+        for run in record.finished
+        if run.plan.arm in names and metric in _validation(run) and (run.folder / STUDENT).exists()
+    ]
+    if not runs:
+        raise LupiError(
+            f"{record.folder} has no finished run{f' of {arm}' if arm else ''} with a student yet: "
+            "`lupi compare` with the same line goes on where it was"
+        )
+    return runs
+
+
+def _validation(run: RunRecord) -> dict[str, Any]:
+    scores: dict[str, Any] = (run.result or {}).get("metrics", {}).get("val", {})
+    return scores

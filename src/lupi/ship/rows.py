@@ -1,0 +1,183 @@
+"""Rows of a table to predict: CSV as it comes, line by line, or Parquet, to x.
+
+A CSV's values are read as text and understood column by column as the training table's were, so
+that what becomes of a row does not depend on the rows around it.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lupi.data.encoder import Column, TableEncoder
+from lupi.data.table_file import PARQUET, SEPARATORS, read_table
+from lupi.errors import LupiError
+from lupi.settings import unknown_name
+from lupi.ship.description import CsvFiles
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Rows(NamedTuple):
+    """Some rows of a file."""
+
+    numbers: list[int]
+    """Of the good ones, from 1."""
+    x: Tensor
+    bad: list[tuple[int, str]]
+    """Number of each bad row, and what is wrong with it."""
+
+
+class RowReader:
+    """Reads files of rows for a student, `batch_size` rows at a time."""
+
+    def __init__(self, encoder: TableEncoder, how: CsvFiles, batch_size: int) -> None:
+        self._encoder, self._how, self._batch_size = encoder, how, batch_size
+        self.ignored: dict[str, None] = {}
+        """Columns that were there and that the student does not look at, in their order."""
+
+    def read(self, path: Path) -> Iterator[Rows]:
+        """Read a CSV or Parquet file."""
+        if path.suffix.lower() in PARQUET:
+            yield from self._read_frame(read_table(path), str(path))
+            return
+        try:
+            with path.open(encoding="utf-8-sig", newline="") as lines:
+                yield from self.read_csv(lines, str(path))
+        except OSError as error:
+            raise LupiError(f"table {path} can't be read: {error.strerror}") from None
+
+    def read_csv(self, lines: Iterable[str], where: str) -> Iterator[Rows]:
+        """Read lines of a CSV as they come."""
+        try:
+            yield from self._read_csv(lines, where)
+        except UnicodeDecodeError:
+            raise LupiError(f"{where} is no UTF-8 text; save it as UTF-8 CSV") from None
+        except csv.Error as error:
+            raise LupiError(f"{where} can't be read as CSV: {error}") from None
+
+    def _read_csv(self, lines: Iterable[str], where: str) -> Iterator[Rows]:
+        lines = iter(lines)
+        head = next((line for line in lines if line.strip()), None)
+        if head is None:
+            raise LupiError(f"{where} is empty; expected rows of a table")
+        separator = self._how.separator or max(SEPARATORS, key=head.count)
+        fields = next(csv.reader([head], delimiter=separator, skipinitialspace=True))
+        names = [name.strip() for name in fields]
+        if not self._how.header:
+            names = [str(i) for i in range(len(fields))]
+            lines = (line for part in ([head], lines) for line in part)
+        self._look_at(names, where)
+        places = [names.index(column.name) for column in self._encoder.columns]
+        rows = (row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row)
+        n_read = 0
+        while chunk := list(islice(rows, self._batch_size)):
+            whole, bad = [], {}
+            for i, row in enumerate(chunk):
+                if len(row) != len(names):
+                    bad[i] = f"has {len(row)} fields, the first line {len(names)}"
+                whole.append([row[p] if i not in bad else "" for p in places])
+            yield self._encoded(self._understood(whole), n_read, bad)
+            n_read += len(chunk)
+
+    def _read_frame(self, frame: "pd.DataFrame", where: str) -> Iterator[Rows]:
+        self._look_at([str(name) for name in frame.columns], where)
+        for start in range(0, len(frame), self._batch_size):
+            yield self._encoded(frame.iloc[start : start + self._batch_size], start, {})
+
+    def _look_at(self, names: Sequence[str], where: str) -> None:
+        own = [column.name for column in self._encoder.columns]
+        for name in own:
+            if names.count(name) != 1:
+                reason = unknown_name("column", name, names)
+                if name in names:
+                    reason = f"{names.count(name)} columns are called {name!r}"
+                raise LupiError(f"{where}: {reason}. The student predicts from {', '.join(own)}")
+        self.ignored |= dict.fromkeys(name for name in names if name not in own)
+
+    def _understood(self, rows: list[list[str]]) -> "pd.DataFrame":
+        """Return text as a table: values that mean "missing" are, categories as in training."""
+        import pandas as pd
+
+        text = io.StringIO()
+        csv.writer(text).writerows(rows)
+        text.seek(0)
+        columns = self._encoder.columns
+        frame = pd.read_csv(
+            text,
+            header=None,
+            names=[column.name for column in columns],
+            dtype=str,
+            skip_blank_lines=False,
+        )
+        for column in columns:
+            values = frame[column.name]
+            if column.kind == "number" and self._how.decimal != ".":
+                frame[column.name] = values.str.replace(self._how.decimal, ".", regex=False)
+            if column.kind == "category":
+                known = frozenset(column.categories)
+                frame[column.name] = values.map(lambda t, k=known: _canonical(t, k), "ignore")
+        return frame
+
+    def _encoded(self, frame: "pd.DataFrame", start: int, bad: dict[int, str]) -> Rows:
+        bad = {**find_bad(frame, self._encoder), **bad}
+        good = [i for i in range(len(frame)) if i not in bad]
+        x = torch.from_numpy(self._encoder.transform(frame.iloc[good]))
+        named = sorted((start + i + 1, reason) for i, reason in bad.items())
+        return Rows([start + i + 1 for i in good], x, named)
+
+
+def encode_rows(frame: Any, encoder: TableEncoder) -> Tensor:
+    """Return x of the rows of a DataFrame, (B, width); a bad row is an error."""
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame) or not len(frame):
+        raise LupiError(f"this student predicts rows: give a DataFrame with some, got {frame!r}")
+    x = torch.from_numpy(encoder.transform(frame))
+    for row, reason in sorted(find_bad(frame, encoder).items()):
+        raise LupiError(f"row {row + 1}: {reason}")
+    return x
+
+
+def find_bad(frame: "pd.DataFrame", encoder: TableEncoder) -> dict[int, str]:
+    """Return, by its place, what is wrong with each row that can't be understood."""
+    import pandas as pd
+
+    bad: dict[int, str] = {}
+    for column in encoder.columns:
+        values = frame[column.name]
+        if column.kind == "number":
+            understood = pd.to_numeric(values, errors="coerce").notna()
+        elif column.kind == "date":
+            dates = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601")
+            understood = dates.notna()
+        else:
+            continue
+        for place in np.flatnonzero((~understood & values.notna()).to_numpy()):
+            bad[int(place)] = _misunderstood(column, values.iloc[place])
+    return bad
+
+
+def _misunderstood(column: Column, value: Any) -> str:
+    expected = {"number": "a number", "date": "a date such as 2024-05-26"}[column.kind]
+    return f"{column.name} is {value!r}, expected {expected}, or nothing if it is missing"
+
+
+def _canonical(text: str, known: frozenset[str]) -> str:
+    """Return a category as training wrote it: `true` and `01` may have been True and 1 there."""
+    if text in known:
+        return text
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return str(int(number)) if number.is_integer() else str(number)

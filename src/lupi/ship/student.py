@@ -1,0 +1,142 @@
+"""A student and what it takes to use it: files or rows to x, x to outputs, outputs to words."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from lupi.errors import LupiError
+from lupi.methods.registry import find_method
+from lupi.nn.gaussian import moments
+from lupi.records import read_json
+from lupi.ship.description import Description
+from lupi.ship.files import encode_pictures
+from lupi.ship.manifest import MANIFEST, check_manifest
+from lupi.ship.onnx_file import OnnxNetwork
+from lupi.ship.rows import encode_rows
+from lupi.train.checkpoint import load_weights
+from lupi.train.finished import STUDENT, find_run
+from lupi.train.run import RunSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DESCRIPTION = "student.json"
+WEIGHTS = "student.safetensors"
+ONNX = "student.onnx"
+
+Prediction = dict[str, Any]
+"""prediction and probabilities of the classes; or mean and std of a number"""
+
+
+class Student:
+    """A trained network that never heard of x*.
+
+    Args:
+        network: x to outputs: a module, or a network in an ONNX file.
+        description: what x is and what the outputs mean.
+    """
+
+    def __init__(self, network: Callable[[Tensor], Tensor], description: Description) -> None:
+        self.network = network
+        self.description = description
+        self._encoder = description.encoder() if description.features is not None else None
+
+    def encode(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> Tensor:
+        """Return x of rows (a DataFrame) or of pictures (names of files), as the network wants."""
+        if self._encoder is not None:
+            return encode_rows(inputs, self._encoder)
+        assert self.description.pictures is not None  # one of both is there
+        return encode_pictures(inputs, self.description.pictures)
+
+    @torch.inference_mode()
+    def outputs(self, x: Tensor) -> Tensor:
+        """Return logits (B, K), or mean and log-variance (B, 2) of the standardised number."""
+        return self.network(x)
+
+    def explain(self, output: Tensor) -> list[Prediction]:
+        """Put outputs in words: a class with probabilities, or a number with its deviation."""
+        target = self.description.target
+        if target.kind == "regression":
+            mean, logvar = moments(output.double())
+            means, stds = mean * target.std + target.mean, (logvar / 2).exp() * target.std
+            pairs = zip(means.tolist(), stds.tolist(), strict=True)
+            return [{"mean": m, "std": s} for m, s in pairs]
+        return [
+            {
+                "prediction": target.classes[max(range(len(row)), key=row.__getitem__)],
+                "probabilities": dict(zip(target.classes, row, strict=True)),
+            }
+            for row in output.double().softmax(1).tolist()
+        ]
+
+    def predict(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> list[Prediction]:
+        """Predict rows of a table, or pictures; what can't be read is an error."""
+        return self.explain(self.outputs(self.encode(inputs)))
+
+
+def load_student(folder: str | Path) -> Student:
+    """Load the student of a folder that `lupi export` wrote, or of a finished run.
+
+    Runs no code from the folder. What was changed, damaged or is of something else is refused.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise LupiError(f"{folder} is no folder; give one of `lupi export`, or of a finished run")
+    if not (folder / MANIFEST).exists():
+        return _of_run(find_run(folder))
+    check_manifest(folder)
+    description = Description.parse(read_json(folder / DESCRIPTION), DESCRIPTION)
+    if (folder / ONNX).exists():
+        return Student(OnnxNetwork(folder / ONNX), description)
+    return Student(load_network(description, folder / WEIGHTS), description)
+
+
+def load_network(description: Description, path: Path) -> nn.Module:
+    """Build a network and give it the weights of a file, having checked that they are its own."""
+    weights = load_weights(path)
+    with torch.device("meta"):  # sizes alone: nothing is allocated for settings of any size
+        net = description.build()
+    for key, own in net.state_dict().items():
+        if key not in weights:
+            raise LupiError(f"{path} holds the weights of another network: {key} is missing")
+        given = weights[key]
+        if given.shape != own.shape or given.dtype != own.dtype:
+            raise LupiError(
+                f"{path} holds the weights of another network: {key} is "
+                f"{given.dtype} {tuple(given.shape)}, expected {own.dtype} {tuple(own.shape)}"
+            )
+    if unknown := sorted(set(weights) - set(net.state_dict())):
+        raise LupiError(f"{path} holds the weights of another network: {unknown[0]} is unknown")
+    net = net.to_empty(device="cpu")
+    net.load_state_dict(weights)
+    return net.eval().requires_grad_(False)
+
+
+def describe_run(folder: Path) -> Description:
+    """Read what a finished run keeps of its student; refuse what can't predict from x alone."""
+    settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
+    if settings.task["name"] == "translation":
+        raise LupiError(f"{folder} is a run of translation, whose student `lupi translate` uses")
+    if not (folder / STUDENT).exists():
+        raise LupiError(
+            f"{folder} left no student ({STUDENT}): {settings.method} is no network, or the run "
+            "diverged before its first score"
+        )
+    method = find_method(settings.method)
+    if method.sees_xstar_at_test:
+        raise LupiError(f"{folder} is a run of {method.name}, which can't predict without x*")
+    path = folder / "preprocessing.json"
+    if not path.exists():
+        raise LupiError(
+            f"{folder} keeps no {path.name}, which says how new data become x: the run is older "
+            "than this record. Train it again in another folder"
+        )
+    return Description.of_run(settings.network, read_json(path), method.extends_student)
+
+
+def _of_run(folder: Path) -> Student:
+    description = describe_run(folder)
+    return Student(load_network(description, folder / STUDENT), description)

@@ -1,0 +1,44 @@
+"""Small finished runs, to ship their students."""
+
+from pathlib import Path
+from typing import Any
+
+from lupi.train.run import RunSettings, run
+from made_pictures import image_folder
+from made_table import rows, write_csv
+
+
+def table_run(folder: Path, target: str = "hours", method: str = "het-dropout") -> Path:
+    """Train on deliveries.csv in the folder; return the run's folder."""
+    path = write_csv(folder / "deliveries.csv", rows())
+    other = "late" if target == "hours" else "hours"
+    task = {"name": "table", "path": path, "target": target, "ignore": [other]}
+    return _run(
+        folder, {**task, "privileged": ["rain", "traffic"]}, {"n_hidden": 16}, method, size=40
+    )
+
+
+def picture_run(folder: Path, method: str = "het-dropout", **task: Any) -> Path:
+    """Train on the pictures in pets/ in the folder; return the run's folder."""
+    image_folder(folder / "pets", n_pictures=8)
+    settings = {
+        "name": "image-folder",
+        "root": folder / "pets",
+        "boxes": "boxes.csv",
+        "image_size": 16,
+        "stored_size": 20,
+        "n_val": 2,
+        "n_test": 2,
+        "cache": folder / "cache",
+    }
+    return _run(folder, {**settings, **task}, {"width": 2, "n_hidden": 8}, method, size=8)
+
+
+def _run(
+    folder: Path, task: dict[str, Any], network: dict[str, Any], method: str, size: int
+) -> Path:
+    raw = {"task": task, "network": network, "train": {"epochs": 2}, "method": method}
+    settings = RunSettings.parse({**raw, "size": size, "seed": 0}, "").resolve()
+    into = folder / "runs" / settings.run_id
+    run(settings, into)
+    return into

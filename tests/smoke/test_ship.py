@@ -1,0 +1,122 @@
+"""From a comparison to predictions, through the real command."""
+
+import csv
+import io
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from test_command import LUPI, Here, here, lupi  # noqa: F401  # a fixture
+from test_own_table import COLUMNS, SHORT
+
+from made_students import picture_run, table_run
+from made_table import HEADER, rows, write_csv
+
+
+def piped(*arguments: str, text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LUPI, *arguments],
+        cwd=cwd,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_from_a_csv_to_predictions(tmp_path: Path) -> None:
+    write_csv(tmp_path / "deliveries.csv", rows())
+    arguments = ("compare", "deliveries.csv", *COLUMNS, *SHORT, "--workers", "1")
+    assert "lupi export runs/deliveries" in lupi(*arguments, cwd=tmp_path).stderr
+    done = lupi("export", "runs/deliveries", "--arm", "het", "--out", "shipped", cwd=tmp_path)
+    assert "het, n = 30, seed 0: validation r2" in done.stderr
+    assert "test rows differ from the original's by 0" in done.stdout
+    card = (tmp_path / "shipped/MODEL_CARD.md").read_text()
+    for words in ("`rain`, `traffic`", "Did x\\* help?", "underpowered", "Limits", "| r2 |"):
+        assert words in card
+    assert str(tmp_path) not in card
+    line = "12.5,old,True,2024-05-26,20\n"
+    new = ",".join(HEADER[:5]) + "\n" + line
+    for folder in ("shipped", "runs/deliveries"):
+        done = piped("predict", folder, text=new, cwd=tmp_path)
+        prediction = json.loads(done.stdout)
+        assert set(prediction) == {"input", "row", "mean", "std"}, done.stderr
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return table_run(tmp_path_factory.mktemp("table"), "late")
+
+
+def test_columns_that_are_not_needed_are_ignored_with_a_word(table: Path, here: Here) -> None:  # noqa: F811
+    write_csv(Path("all.csv"), rows())
+    write_csv(Path("x.csv"), [row[:5] for row in rows()], HEADER[:5])
+    code, with_xstar, said = here("predict", str(table), "all.csv")
+    assert code == 0
+    assert "ignored, as the student does not need them: rain, traffic, hours, late" in said
+    _, without, said = here("predict", str(table), "x.csv")
+    assert "ignored" not in said
+    assert with_xstar.replace("all.csv", "x.csv") == without
+    assert len(without.splitlines()) == 120
+
+
+def test_csv_out(table: Path, here: Here) -> None:  # noqa: F811
+    write_csv(Path("new.csv"), rows(3))
+    found = list(
+        csv.DictReader(io.StringIO(here("predict", str(table), "new.csv", "--format", "csv")[1]))
+    )
+    assert [row["row"] for row in found] == ["1", "2", "3"]
+    for row in found:
+        assert float(row["p(late)"]) + float(row["p(in time)"]) == pytest.approx(1)
+        assert row["prediction"] == max(
+            ("late", "in time"), key=lambda name: float(row[f"p({name})"])
+        )
+
+
+def test_bad_rows_stop_or_are_counted(table: Path, here: Here) -> None:  # noqa: F811
+    made = rows(4)
+    made[1][0] = "far"
+    write_csv(Path("new.csv"), made)
+    code, _, said = here("predict", str(table), "new.csv")
+    assert code == 2
+    assert "new.csv, row 2: km is 'far', expected a number" in said
+    assert "--on-bad skip" in said
+    code, out, said = here("predict", str(table), "new.csv", "--on-bad", "skip")
+    assert code == 0
+    assert [json.loads(line)["row"] for line in out.splitlines()] == [1, 3, 4]
+    assert "skipped 1 of 4 inputs" in said
+
+
+def test_pictures_files_and_folders(tmp_path: Path, here: Here) -> None:  # noqa: F811
+    run = str(picture_run(tmp_path))
+    code, out, _ = here("predict", run, "pets/cats/0.png", "pets/dogs")
+    assert code == 0
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["input"] for line in lines[:2]] == ["pets/cats/0.png", "pets/dogs/0.png"]
+    assert len(lines) == 9
+    assert set(lines[0]["probabilities"]) == {"cats", "dogs"}
+    listed = piped("predict", run, "-", text="pets/cats/0.png\n", cwd=tmp_path)
+    assert json.loads(listed.stdout) == lines[0]
+    Path("pets/dogs/broken.png").write_bytes(b"nothing")
+    code, _, said = here("predict", run, "pets/dogs")
+    assert code == 2
+    assert "pets/dogs/broken.png: no picture format" in said.replace("\n", " ")
+    code, out, said = here("predict", run, "pets/dogs", "none.png", "--on-bad", "skip")
+    assert (code, len(out.splitlines())) == (0, 8)
+    assert "skipped 2 of 10 inputs" in said
+    assert "No such file" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "nowhere"], "holds no finished run"),
+        (["export", "nowhere", "--out", "x"], "holds no finished run"),
+    ],
+)
+def test_mistakes_end_in_a_message(here: Here, arguments: list[str], message: str) -> None:  # noqa: F811
+    code, out, said = here(*arguments)
+    assert (code, out) == (2, "")
+    assert message in said.replace("\n", " ")

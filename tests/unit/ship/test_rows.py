@@ -1,0 +1,107 @@
+"""Rows as they come: the same x as in training, whatever stands around a row."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from lupi.data.encoder import TableEncoder
+from lupi.data.table_file import read_table
+from lupi.errors import LupiError
+from lupi.ship.description import CsvFiles
+from lupi.ship.rows import RowReader
+from made_table import HEADER, rows, write_csv
+
+FEATURES = HEADER[:5]
+
+
+def reader(path: Path, batch_size: int = 128, **how: object) -> RowReader:
+    frame = read_table(path)[FEATURES]
+    return RowReader(TableEncoder.lay_out(frame).fit(frame), CsvFiles.parse(how, "csv"), batch_size)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "deliveries.csv", rows())
+
+
+def test_lines_become_what_training_made_of_the_file(table: Path) -> None:
+    frame = read_table(table)[FEATURES]
+    expected = torch.from_numpy(TableEncoder.lay_out(frame).fit(frame).transform(frame))
+    for batch_size in (1, 7, 1000):
+        own = reader(table, batch_size)
+        chunks = list(own.read(table))
+        assert torch.equal(torch.cat([chunk.x for chunk in chunks]), expected)
+        assert [n for chunk in chunks for n in chunk.numbers] == list(range(1, 121))
+        assert list(own.ignored) == ["rain", "traffic", "hours", "late"]
+
+
+def test_parquet_is_read_too(table: Path, tmp_path: Path) -> None:
+    pd.read_csv(table).to_parquet(tmp_path / "deliveries.parquet")
+    own = reader(table)
+    (csv,), (parquet,) = list(own.read(table)), list(own.read(tmp_path / "deliveries.parquet"))
+    assert torch.equal(csv.x, parquet.x)
+
+
+def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
+    made = [["01" if i % 2 else "a7", "1" if i % 3 else "2"] for i in range(30)]
+    path = write_csv(tmp_path / "codes.csv", made, ["code", "kind"])
+    frame = read_table(path)
+    own = RowReader(TableEncoder.lay_out(frame, ["kind"]).fit(frame), CsvFiles(), 1)
+    (alone,) = own.read_csv(["code,kind\n", "01,1.0\n"], "stdin")
+    first = next(iter(own.read_csv(["code,kind\n", "01,1\n", "a7,2\n"], "stdin")))
+    assert torch.equal(alone.x, first.x)
+    assert alone.x.sum() == 2  # both are known categories
+
+
+def test_other_separators_and_signs(table: Path) -> None:
+    head, line = ";".join(FEATURES) + "\n", "57,5;old;true;2024-05-26;NA\n"
+    (german,) = reader(table, decimal=",").read_csv([head, line], "stdin")
+    plain = "57.5,old,True,2024-05-26,\n"
+    (english,) = reader(table).read_csv([",".join(FEATURES) + "\n", plain], "stdin")
+    assert torch.equal(german.x, english.x)
+    nameless = read_table(table).iloc[:, :1].set_axis(["0"], axis=1)
+    own = RowReader(TableEncoder.lay_out(nameless).fit(nameless), CsvFiles(header=False), 9)
+    assert [chunk.numbers for chunk in own.read_csv(["57.5\n", "3\n"], "stdin")] == [[1, 2]]
+
+
+def test_bad_rows_are_told_apart(table: Path) -> None:
+    lines = [
+        ",".join(FEATURES) + "\n",
+        "1,old,true,2024-01-01,2\n",
+        "far,old,true,2024-01-01,2\n",
+        "1,old\n",
+        "\n",
+        "1,old,true,soon,2\n",
+        "1,new,,,\n",
+    ]
+    (chunk,) = reader(table).read_csv(lines, "stdin")
+    assert chunk.numbers == [1, 5]
+    assert len(chunk.x) == 2
+    assert chunk.bad == [
+        (2, "km is 'far', expected a number, or nothing if it is missing"),
+        (3, "has 2 fields, the first line 5"),
+        (4, "sent is 'soon', expected a date such as 2024-05-26, or nothing if it is missing"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([], "stdin is empty"),
+        (["km,vann,packed,sent,weight\n"], "did you mean `vann`"),
+        (["km,van,km,packed,sent,weight\n"], "2 columns are called 'km'"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(table: Path, lines: list[str], message: str) -> None:
+    with pytest.raises(LupiError, match=message):
+        list(reader(table).read_csv(lines, "stdin"))
+
+
+def test_a_file_that_is_no_table_is_refused(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(LupiError, match="can't be read: No such file"):
+        list(reader(table).read(tmp_path / "none.csv"))
+    (tmp_path / "latin.csv").write_bytes(b"km,van\n1,\xe9t\xe9\n")
+    with pytest.raises(LupiError, match="no UTF-8"):
+        list(reader(table).read(tmp_path / "latin.csv"))

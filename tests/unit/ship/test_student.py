@@ -1,0 +1,195 @@
+"""A student outside of its run: the same answers, and nothing foreign gets in."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import lupi
+from lupi.errors import LupiError
+from lupi.ship.export import export
+from lupi.ship.manifest import write_manifest
+from lupi.train.finished import STUDENT, read_finished
+from lupi.train.run import splits_for
+from made_students import picture_run, table_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return table_run(tmp_path_factory.mktemp("table"), "late")
+
+
+@pytest.fixture(scope="module")
+def exported(run: Path) -> Path:
+    return export(run, run.parent / "shipped", "torch").folder
+
+
+@pytest.fixture
+def shipped(exported: Path, tmp_path: Path) -> Path:
+    """One that a test may spoil."""
+    return Path(shutil.copytree(exported, tmp_path / "shipped"))
+
+
+def test_rows_get_the_answers_of_the_run(run: Path, exported: Path) -> None:
+    finished = read_finished(run)
+    test = next(
+        iter(splits_for(type(finished.method), finished.task, finished.settings).test.batches(99))
+    )
+    frame = finished.task._table.frames[2]  # type: ignore[attr-defined]
+    expected = finished.student.eval()(test.x).softmax(1)
+    for folder in (run, exported):
+        student = lupi.load_student(folder)
+        x = student.encode(frame.drop(columns=["rain", "traffic", "hours", "late"]))
+        assert torch.equal(x, test.x)
+        predictions = student.predict(frame)
+        late = torch.tensor([p["probabilities"]["late"] for p in predictions])
+        assert torch.allclose(late, expected[:, 1], atol=1e-6)
+        assert {p["prediction"] for p in predictions} <= {"late", "in time"}
+
+
+def test_numbers_have_mean_and_deviation_in_their_own_units(tmp_path: Path) -> None:
+    run = table_run(tmp_path)
+    kept = json.loads((run / "preprocessing.json").read_text())["target"]
+    student = lupi.load_student(run)
+    frame = pd.read_csv(tmp_path / "deliveries.csv")
+    output = student.outputs(student.encode(frame))
+    first = student.predict(frame)[0]
+    assert first["mean"] == pytest.approx(output[0, 0].item() * kept["std"] + kept["mean"])
+    assert first["std"] == pytest.approx((output[0, 1] / 2).exp().item() * kept["std"])
+
+
+@pytest.mark.parametrize("method", ["het-dropout", "hallucination"])
+def test_pictures_get_the_answers_of_the_run(tmp_path: Path, method: str) -> None:
+    run = picture_run(tmp_path, method)
+    student = lupi.load_student(run)
+    finished = read_finished(run)
+    test = next(
+        iter(splits_for(type(finished.method), finished.task, finished.settings).test.batches(9))
+    )
+    files = sorted((tmp_path / "pets").rglob("*.png"))
+    x = student.encode(files)
+    assert x.shape == (16, 3, 16, 16)
+    assert all((x == picture).flatten(1).all(1).any() for picture in test.x)  # all are among them
+    assert torch.allclose(student.outputs(test.x), finished.student.eval()(test.x), atol=1e-6)
+    assert set(student.predict(files[:1])[0]["probabilities"]) == {"cats", "dogs"}
+
+
+def test_weights_need_no_data_and_no_method(run: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(run, tmp_path / "moved"))
+    (moved / "checkpoint/method.safetensors").unlink(missing_ok=True)
+    settings = json.loads((moved / "settings.json").read_text())
+    settings["task"]["path"] = "gone.csv"
+    (moved / "settings.json").write_text(json.dumps(settings))
+    assert isinstance(lupi.load_student(moved).network, torch.nn.Module)
+
+
+def _truncate(folder: Path) -> None:
+    path = folder / "student.safetensors"
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def _pickle(folder: Path) -> None:
+    torch.save({"a": torch.zeros(1)}, folder / "student.safetensors")
+
+
+def _without_a_key(folder: Path) -> None:
+    weights = load_file(folder / "student.safetensors")
+    save_file(dict(list(weights.items())[1:]), folder / "student.safetensors")
+
+
+def _with_a_key(folder: Path) -> None:
+    weights = load_file(folder / "student.safetensors")
+    save_file({**weights, "hstar.weight": torch.zeros(2)}, folder / "student.safetensors")
+
+
+def _other_shape(folder: Path) -> None:
+    weights = load_file(folder / "student.safetensors")
+    save_file({**weights, "head.out.bias": torch.zeros(5)}, folder / "student.safetensors")
+
+
+def _huge(folder: Path) -> None:
+    path = folder / "student.json"
+    document = json.loads(path.read_text())
+    document["network"]["n_hidden"] = 8192
+    path.write_text(json.dumps(document))
+
+
+def _unknown_key(folder: Path) -> None:
+    path = folder / "student.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "code": "import os"}))
+
+
+def _torn_encoder(folder: Path) -> None:
+    path = folder / "student.json"
+    document = json.loads(path.read_text())
+    document["features"]["columns"][0]["factor"] = []
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (_truncate, "can't be read as weights"),
+        (_pickle, "can't be read as weights"),
+        (_without_a_key, "head.fc2.bias is missing"),
+        (_with_a_key, "hstar.weight is unknown"),
+        (_other_shape, r"head.out.bias is torch.float32 \(5,\), expected torch.float32 \(2,\)"),
+        (_huge, "weights of another network"),
+        (_unknown_key, "code: no such key"),
+        (_torn_encoder, "not said as lupi writes it"),
+    ],
+)
+def test_a_foreign_file_is_refused(
+    shipped: Path, spoil: Callable[[Path], None], message: str
+) -> None:
+    lupi.load_student(shipped)
+    spoil(shipped)
+    with pytest.raises(LupiError, match="is not the file that was exported"):
+        lupi.load_student(shipped)
+    write_manifest(shipped)  # by someone who knows how
+    with pytest.raises(LupiError, match=message):
+        lupi.load_student(shipped)
+
+
+def test_a_folder_that_is_not_whole_is_refused(shipped: Path, tmp_path: Path) -> None:
+    (shipped / "student.safetensors").unlink()
+    with pytest.raises(LupiError, match=r"student.safetensors is missing"):
+        lupi.load_student(shipped)
+    (shipped / "manifest.json").write_text("{}")
+    with pytest.raises(LupiError, match="holds no sums"):
+        lupi.load_student(shipped)
+    (shipped / "manifest.json").write_text('{"sha256": {"../secret": "0"}}')
+    with pytest.raises(LupiError, match="is missing"):
+        lupi.load_student(shipped)
+    with pytest.raises(LupiError, match="is no folder"):
+        lupi.load_student(tmp_path / "nothing")
+
+
+def test_what_needs_xstar_is_no_student(tmp_path: Path) -> None:
+    with pytest.raises(LupiError, match="can't predict without x"):
+        lupi.load_student(table_run(tmp_path, method="oracle"))
+    with pytest.raises(LupiError, match="linear is no network"):
+        lupi.load_student(table_run(tmp_path, method="linear"))
+
+
+def test_another_network_in_a_run_is_refused(run: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(run, tmp_path / "moved"))
+    save_file({"a": torch.zeros(3)}, moved / STUDENT)
+    with pytest.raises(LupiError, match=r"trunk.fc1.weight is missing"):
+        lupi.load_student(moved)
+
+
+def test_wrong_inputs_are_named(exported: Path) -> None:
+    student = lupi.load_student(exported)
+    frame = pd.DataFrame({"km": ["far"], "van": ["old"], "packed": [True], "sent": ["2024-05-26"]})
+    with pytest.raises(LupiError, match="no column 'weight'"):
+        student.predict(frame)
+    with pytest.raises(LupiError, match="'far' in row 1"):
+        student.predict(frame.assign(weight=1.0))
+    with pytest.raises(LupiError, match="give a DataFrame"):
+        student.predict(["a.png"])
