@@ -11,9 +11,9 @@ from safetensors.torch import load_file
 
 import lupi
 from lupi.errors import LupiError
-from lupi.ship import export as export_module
 from lupi.ship.export import Format, export
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx
+from lupi.train.checkpoint import save_weights
 from made_students import picture_run
 
 TELLTALE = ("xstar", "x*", "privileged", "het", "noise", "box", "logvar", "lupi/", ".py", "/tmp")
@@ -92,10 +92,9 @@ def test_a_student_that_became_another_is_not_written(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def save_others(path: Path, weights: dict[str, Any]) -> None:
-        save(path, {**weights, "head.out.bias": weights["head.out.bias"] + 0.001})
+        save_weights(path, {**weights, "head.out.bias": weights["head.out.bias"] + 0.001})
 
-    save = export_module.save_weights
-    monkeypatch.setattr(export_module, "save_weights", save_others)
+    monkeypatch.setattr("lupi.ship.export.save_weights", save_others)
     with pytest.raises(LupiError, match=r"differ by 0.001 .*at most 0.0001"):
         export(run, tmp_path / "shipped", "torch")
     assert not list(tmp_path.iterdir())
