@@ -1,5 +1,8 @@
-"""Small tasks that every test may use."""
+"""Small tasks that every test may use, and the command inside the process."""
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lupi.cli import main
 from lupi.core import Batch, Control, OutputKind, Split, Splits, XstarKind
 from lupi.data.controls import control_vectors
 from lupi.data.digits import DigitsSettings
@@ -80,3 +84,26 @@ def digits_task(**network: Any) -> DigitsTask:
 def _one_thread() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
+
+
+Here = Callable[..., tuple[int, str, str]]
+"""Arguments to exit code, stdout and stderr."""
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Here:
+    """The command inside this process, which has torch imported: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["lupi", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        code = ended.value.code
+        return (code if isinstance(code, int) else 0), captured.out, captured.err
+
+    return run

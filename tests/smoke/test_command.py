@@ -8,14 +8,13 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from lupi.cli import main
+from conftest import Here
 from made_records import ARMS, make_records
 
 LUPI = [sys.executable, "-m", "lupi"]
@@ -45,28 +44,6 @@ def lupi(*arguments: str, cwd: Path, ok: bool = True) -> subprocess.CompletedPro
     )
     assert not ok or done.returncode == 0, done.stderr
     return done
-
-
-Here = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Here:
-    """The command inside this process, which has torch imported: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["lupi", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        code = ended.value.code
-        return (code if isinstance(code, int) else 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

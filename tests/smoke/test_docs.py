@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from conftest import Here
 from made_pictures import image_folder
 from made_table import rows, write_csv
 
@@ -44,7 +45,7 @@ COMMANDS = [line for _, block in blocks("console") for line in block.splitlines(
 LUPI = list(dict.fromkeys(line.split("  #")[0] for line in COMMANDS if line.startswith("lupi ")))
 
 
-def test_lupi_commands(tmp_path: Path) -> None:
+def test_lupi_commands(tmp_path: Path, here: Here) -> None:
     """In the order of the pages, as a reader would; training is cut short, nothing else."""
     assert LUPI
     write_csv(tmp_path / "deliveries.csv", rows())  # the reader's own table
@@ -63,17 +64,10 @@ def test_lupi_commands(tmp_path: Path) -> None:
             arguments += SHORT
         if arguments[0] == "bench":
             arguments += ["--rounds", "2", "--batch-size", "2"]
-        done = subprocess.run(
-            [sys.executable, "-m", "lupi", *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        code, stdout, stderr = here(*arguments)
+        assert code == 0, f"{command}\n{stderr}"
         if redirect:
-            (tmp_path / target).write_text(done.stdout)
+            (tmp_path / target).write_text(stdout)
     assert AFTER_COMMANDS
     for _, block in AFTER_COMMANDS:  # they read what the commands wrote
         subprocess.run([sys.executable, "-c", block], cwd=tmp_path, check=True, timeout=120)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_command import Here, here, lupi  # noqa: F401  # a fixture
+from test_command import lupi
 
+from conftest import Here
 from made_table import HEADER, rows, write_csv
 
 COLUMNS = ("--target", "hours", "--privileged", "rain,traffic", "--ignore", "late")
@@ -43,7 +44,7 @@ def test_from_columns_to_verdict(tmp_path: Path) -> None:
     assert "3 of 3 runs to do" in lupi(*arguments, cwd=tmp_path).stderr  # the table is another
 
 
-def test_printed_settings_stand_for_the_same_comparison(table: str, here: Here) -> None:  # noqa: F811
+def test_printed_settings_stand_for_the_same_comparison(table: str, here: Here) -> None:
     changes = ("--set", "task.categorical=[packed]", "--set", "seeds=3")
     code, printed, _ = here("compare", table, *COLUMNS, *changes, "--print-settings")
     assert code == 0
@@ -70,7 +71,7 @@ def test_printed_settings_stand_for_the_same_comparison(table: str, here: Here) 
 )
 def test_mistakes_end_in_a_message(
     table: str,
-    here: Here,  # noqa: F811
+    here: Here,
     arguments: list[str],
     message: str,
 ) -> None:
@@ -80,7 +81,7 @@ def test_mistakes_end_in_a_message(
     assert stdout == ""
 
 
-def test_classical_models_are_listed(here: Here) -> None:  # noqa: F811
+def test_classical_models_are_listed(here: Here) -> None:
     listed = {m["name"] for m in json.loads(here("methods", "--json")[1])["methods"]}
     assert {"gradient-boosting", "linear"} <= listed
     assert "penalty" in here("methods", "linear")[1]

@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_command import LUPI, Here, here, lupi  # noqa: F401  # a fixture
+from test_command import LUPI, lupi
 from test_own_table import COLUMNS, SHORT
 
+from conftest import Here
 from made_students import picture_run, table_run
 from made_table import HEADER, rows, write_csv
 
@@ -50,7 +51,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return table_run(tmp_path_factory.mktemp("table"), "late")
 
 
-def test_columns_that_are_not_needed_are_ignored_with_a_word(table: Path, here: Here) -> None:  # noqa: F811
+def test_columns_that_are_not_needed_are_ignored_with_a_word(table: Path, here: Here) -> None:
     write_csv(Path("all.csv"), rows())
     write_csv(Path("x.csv"), [row[:5] for row in rows()], HEADER[:5])
     code, with_xstar, said = here("predict", str(table), "all.csv")
@@ -62,7 +63,7 @@ def test_columns_that_are_not_needed_are_ignored_with_a_word(table: Path, here: 
     assert len(without.splitlines()) == 120
 
 
-def test_csv_out(table: Path, here: Here) -> None:  # noqa: F811
+def test_csv_out(table: Path, here: Here) -> None:
     write_csv(Path("new.csv"), rows(3))
     found = list(
         csv.DictReader(io.StringIO(here("predict", str(table), "new.csv", "--format", "csv")[1]))
@@ -75,7 +76,7 @@ def test_csv_out(table: Path, here: Here) -> None:  # noqa: F811
         )
 
 
-def test_bad_rows_stop_or_are_counted(table: Path, here: Here) -> None:  # noqa: F811
+def test_bad_rows_stop_or_are_counted(table: Path, here: Here) -> None:
     made = rows(4)
     made[1][0] = "far"
     write_csv(Path("new.csv"), made)
@@ -89,7 +90,7 @@ def test_bad_rows_stop_or_are_counted(table: Path, here: Here) -> None:  # noqa:
     assert "skipped 1 of 4 inputs" in said
 
 
-def test_pictures_files_and_folders(tmp_path: Path, here: Here) -> None:  # noqa: F811
+def test_pictures_files_and_folders(tmp_path: Path, here: Here) -> None:
     run = str(picture_run(tmp_path))
     code, out, _ = here("predict", run, "pets/cats/0.png", "pets/dogs")
     assert code == 0
@@ -116,7 +117,7 @@ def test_pictures_files_and_folders(tmp_path: Path, here: Here) -> None:  # noqa
         (["export", "nowhere", "--out", "x"], "holds no finished run"),
     ],
 )
-def test_mistakes_end_in_a_message(here: Here, arguments: list[str], message: str) -> None:  # noqa: F811
+def test_mistakes_end_in_a_message(here: Here, arguments: list[str], message: str) -> None:
     code, out, said = here(*arguments)
     assert (code, out) == (2, "")
     assert message in said.replace("\n", " ")
