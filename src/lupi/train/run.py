@@ -93,7 +93,8 @@ def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -
     splits = splits_for(find_method(settings.method), task, settings)
     if settings.trial:
         splits = replace(splits, test=Sealed(), also={})
-    if preprocessing := task.preprocessing(settings.size, settings.seed):
+    preprocessing = task.preprocessing(settings.size, settings.seed)
+    if preprocessing and not settings.trial:  # whose student is not kept
         write_json(folder / "preprocessing.json", preprocessing)
     if isinstance(task, SequenceTask):
         task.save(folder)
