@@ -113,3 +113,11 @@ def test_new_rows_need_the_columns_and_their_kind() -> None:
         encoder.transform(pd.DataFrame({"b": [1.0]}))
     with pytest.raises(LupiError, match="column 'a' holds numbers, but 'two' in row 2"):
         encoder.transform(pd.DataFrame({"a": ["1", "two"]}))
+
+
+def test_whole_days_have_no_time_of_day() -> None:
+    frame = pd.DataFrame({"sent": pd.date_range("2024-01-01", periods=40).astype(str)})
+    encoder = TableEncoder.lay_out(frame).fit(frame)
+    assert encoder.columns[0].factor[-2:] == (0.0, 0.0)  # not a rounding error scaled up
+    hourly = pd.DataFrame({"sent": pd.date_range("2024-01-01", periods=40, freq="7h").astype(str)})
+    assert min(TableEncoder.lay_out(hourly).fit(hourly).columns[0].factor[-2:]) > 0

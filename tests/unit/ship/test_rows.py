@@ -86,6 +86,13 @@ def test_bad_rows_are_told_apart(table: Path) -> None:
     ]
 
 
+def test_a_batch_may_be_all_bad(table: Path) -> None:
+    lines = [",".join(FEATURES) + "\n", "far,old,true,2024-01-01,2\n", "1,old,true,2024-01-01,2\n"]
+    bad, good = reader(table, batch_size=1).read_csv(lines, "stdin")
+    assert (len(bad.x), [number for number, _ in bad.bad]) == (0, [1])
+    assert (good.numbers, good.bad) == ([2], [])
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
