@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from lupi.cli.output import Json, Sets, Workers, prepare_data, print_summary, resumable, say
+from lupi.cli.output import Json, Out, Sets, Workers, prepare_data, print_summary, resumable, say
 
 if TYPE_CHECKING:
     from lupi.compare.settings import Plan
@@ -45,9 +45,7 @@ def compare(
         bool, typer.Option("--print-settings", help="Print the YAML of the comparison and exit.")
     ] = False,
     set_: Sets = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")
-    ] = None,
+    out: Out = None,
     workers: Workers = None,
     as_json: Json = False,
 ) -> None:

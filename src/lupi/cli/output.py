@@ -21,6 +21,7 @@ Sets = Annotated[
         help="Change a setting, such as `train.epochs=20`. May be given several times.",
     ),
 ]
+Out = Annotated[Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")]
 Workers = Annotated[
     int | None,
     typer.Option(min=1, help="Runs at a time, one core each. By default all cores."),

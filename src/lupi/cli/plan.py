@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lupi.cli.output import Json, Sets, Workers, print_json, resumable, say, stderr
+from lupi.cli.output import Json, Out, Sets, Workers, print_json, resumable, say, stderr
 
 if TYPE_CHECKING:
     from lupi.evidence.planning import SeedPlan
@@ -31,9 +31,7 @@ def plan(
         typer.Option(help="A size of the pilot; may be given several times. By default all."),
     ] = None,
     set_: Sets = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")
-    ] = None,
+    out: Out = None,
     workers: Workers = None,
     as_json: Json = False,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lupi.cli.output import Json, Sets, print_json, resumable, say, stderr
+from lupi.cli.output import Json, Out, Sets, print_json, resumable, say, stderr
 
 if TYPE_CHECKING:
     from lupi.train.fit import Row
@@ -20,9 +20,7 @@ def train(
     size: Annotated[int | None, typer.Option(help="Training rows. By default the largest.")] = None,
     seed: Annotated[int | None, typer.Option(help="By default the first.")] = None,
     set_: Sets = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")
-    ] = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Train one arm, with one size and one seed, of a comparison.
