@@ -14,7 +14,7 @@ from rich.markup import escape
 from lupi.cli.output import Json, Out, Sets, Workers, prepare_data, print_summary, resumable, say
 
 if TYPE_CHECKING:
-    from lupi.compare.settings import Plan
+    from lupi.compare.plan import Plan
     from lupi.records import ComparisonRecord, PlannedRun
 
 TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet", ".pq")
@@ -143,7 +143,8 @@ def run_comparison(
 
 def prepared_plan(raw: dict[str, Any]) -> "Plan":
     """Check the settings of a comparison, decode its pictures, say what is odd, list its runs."""
-    from lupi.compare.settings import ComparisonSettings, check, make_plan
+    from lupi.compare.plan import check, make_plan
+    from lupi.compare.settings import ComparisonSettings
 
     settings = ComparisonSettings.parse(raw, "")
     check(settings)

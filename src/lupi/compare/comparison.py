@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from lupi.compare.engine import Event, Job, execute
-from lupi.compare.settings import Plan
+from lupi.compare.plan import Plan
 from lupi.compare.tuning import changed
 from lupi.errors import LupiError
 from lupi.evidence.tuning import choose

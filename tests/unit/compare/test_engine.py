@@ -6,7 +6,8 @@ import pytest
 
 from lupi.compare.comparison import compare, missing_jobs
 from lupi.compare.engine import Job, execute
-from lupi.compare.settings import ComparisonSettings, make_plan
+from lupi.compare.plan import make_plan
+from lupi.compare.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.records import read_comparison
 from lupi.train.run import RunSettings

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from lupi.compare.comparison import compare, missing_jobs, opened, phases, tune
-from lupi.compare.settings import ComparisonSettings, Plan, check, make_plan
+from lupi.compare.plan import Plan, check, make_plan
+from lupi.compare.settings import ComparisonSettings
 from lupi.compare.tuning import TuningSettings, try_for
 from lupi.errors import LupiError
 from lupi.methods.registry import methods
