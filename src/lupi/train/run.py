@@ -27,7 +27,7 @@ from lupi.records import (
     write_whole,
 )
 from lupi.settings import Settings
-from lupi.tasks.registry import build_task, resolve_task
+from lupi.tasks.registry import AnyTask, build_task, resolve_task
 from lupi.train.classical import CLASSICAL, find_learner, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import Row, fit
@@ -67,9 +67,15 @@ class RunSettings(Settings):
 
 
 def run(
-    settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None] = lambda row: None
+    settings: RunSettings,
+    folder: Path,
+    on_epoch: Callable[[Row], None] = lambda row: None,
+    build: Callable[[dict[str, Any], dict[str, Any]], AnyTask] = build_task,
 ) -> dict[str, Any]:
-    """Do a run, or what is left of it, and return its result. A finished run is only read."""
+    """Do a run, or what is left of it, and return its result. A finished run is only read.
+
+    `build` makes the task of its settings and the network's: a worker has the data already.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
         if (folder / "result.json").exists():
@@ -77,7 +83,8 @@ def run(
         (folder / "failure.txt").unlink(missing_ok=True)
         write_json(folder / "settings.json", settings.resolved())
         write_json(folder / "environment.json", _environment(settings))
-        result = _run(settings, folder, on_epoch)
+        torch.set_num_threads(settings.train.n_threads)
+        result = _run(settings, build(settings.task, settings.network), folder, on_epoch)
         write_json(folder / "result.json", result)
         (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
         if settings.trial:
@@ -85,9 +92,9 @@ def run(
         return result
 
 
-def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -> dict[str, Any]:
-    torch.set_num_threads(settings.train.n_threads)
-    task = build_task(settings.task, settings.network)
+def _run(
+    settings: RunSettings, task: AnyTask, folder: Path, on_epoch: Callable[[Row], None]
+) -> dict[str, Any]:
     if settings.method in CLASSICAL:
         return _run_classical(settings, task)
     splits = splits_for(find_method(settings.method), task, settings)
