@@ -12,19 +12,7 @@ from lupi.compare.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.records import read_comparison
 from lupi.train.run import RunSettings
-
-RAW: dict[str, Any] = {
-    "name": "small",
-    "task": {"name": "digits"},
-    "network": {"width": 2},
-    "train": {"epochs": 2, "batch_size": 16},
-    "arms": {
-        "no-xstar": {"method": "no-xstar"},
-        "het": {"method": "het-dropout", "controls": ["shuffled"]},
-    },
-    "sizes": [20],
-    "seeds": 1,
-}
+from small_comparison import RAW
 
 
 def job(folder: Path, name: str, **changes: Any) -> Job:
