@@ -19,7 +19,7 @@ from small_comparison import RAW, children_of, results
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'lupi[ray]'")
 
-N_EPOCHS = 60
+N_EPOCHS = 100
 NODE = {
     "object_store_memory": 80 * 2**20,  # the least that Ray takes
     "node_ip_address": "127.0.0.2",  # Ray would replace 127.0.0.1 by an address of the network
@@ -59,7 +59,8 @@ def test_a_machine_that_is_lost_changes_no_result(tmp_path: Path, cluster: Any) 
         if event.what == "finished":
             finished.append(event.run_id)
             assert event.peak_memory
-    assert interrupted < set(finished)
+    assert interrupted, "finished before a machine could be killed"
+    assert len(finished) == 3
     assert results(there) == results(here)
     for run_id in finished:
         rows, warnings = read_rows(there / run_id / "metrics.jsonl")

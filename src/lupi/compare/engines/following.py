@@ -51,7 +51,8 @@ def follow(
     try:
         while todo or sent:
             while todo and (at_once is None or len(sent) < at_once):
-                sent[cluster.submit(todo[0])] = _Trace(todo.popleft())
+                trace = _Trace(todo.popleft())  # as it is before the run starts
+                sent[cluster.submit(trace.job)] = trace
             ended = cluster.wait(list(sent))
             for ticket, trace in list(sent.items()):
                 yield from trace.news()
