@@ -39,7 +39,10 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_a_machine_that_is_lost_changes_no_result(tmp_path: Path, cluster: Any) -> None:
+def test_a_machine_that_is_lost_changes_no_result(
+    tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lupi.compare.engines.ray.POLL_SECONDS", 0.1)
     raw = {**RAW, "train": {**RAW["train"], "epochs": N_EPOCHS, "schedule": "constant"}}
     plan = make_plan(ComparisonSettings.parse(raw, ""))
     here, there = tmp_path / "here", tmp_path / "there"

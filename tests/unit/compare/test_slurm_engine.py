@@ -12,9 +12,12 @@ from lupi.compare.engines.local import local_engine
 from lupi.compare.engines.slurm import slurm_engine
 from lupi.compare.plan import make_plan
 from lupi.compare.settings import ComparisonSettings
+from lupi.errors import LupiError
 from small_comparison import RAW, children_of, results
 
 pytest.importorskip("submitit", reason="submitit is not installed: pip install 'lupi[slurm]'")
+
+N_EPOCHS = 60
 
 
 def test_results_are_those_of_this_machine(tmp_path: Path) -> None:
@@ -28,9 +31,12 @@ def test_results_are_those_of_this_machine(tmp_path: Path) -> None:
     assert results(there) == results(here)
 
 
-def test_a_lost_job_is_recorded_and_goes_on_the_next_time(tmp_path: Path) -> None:
+def test_a_lost_job_is_recorded_and_goes_on_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lupi.compare.engines.slurm.POLL_SECONDS", 0.1)
     raw = {**RAW, "arms": {"no-xstar": {"method": "no-xstar"}}}
-    raw["train"] = {**RAW["train"], "epochs": 40}
+    raw["train"] = {**RAW["train"], "epochs": N_EPOCHS, "schedule": "constant"}
     plan = make_plan(ComparisonSettings.parse(raw, ""))
     engine = slurm_engine(cluster="local")
     events = []
@@ -44,13 +50,20 @@ def test_a_lost_job_is_recorded_and_goes_on_the_next_time(tmp_path: Path) -> Non
     folder = tmp_path / events[-1].run_id
     assert "was lost" in (folder / "failure.txt").read_text()
     n_before = len((folder / "metrics.jsonl").read_text().splitlines())
-    assert 0 < n_before < 40
+    assert 0 < n_before < N_EPOCHS
     assert [event.what for event in compare(plan, tmp_path, engine)][-1] == "finished"
     epochs = [json.loads(line)["epoch"] for line in (folder / "metrics.jsonl").open()]
-    assert epochs == list(range(1, len(epochs) + 1))
+    assert epochs == list(range(1, N_EPOCHS + 1))
 
 
 def processes_of(logs: Path) -> list[int]:
     """The job that submitit started, and what that started in turn."""
     (job,) = {int(path.name.partition("_")[0]) for path in logs.glob("*_submitted.pkl")}
     return [job, *children_of(job)]
+
+
+def test_a_machine_without_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(ComparisonSettings.parse(RAW, ""))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(LupiError, match="--engine slurm: Could not detect"):
+        next(compare(plan, tmp_path, slurm_engine()))
