@@ -1,6 +1,6 @@
 """Classical models on the same rows: what a network must beat to be worth shipping.
 
-No students: a model of scikit-learn's kind learns from a run's training rows, its strength is chosen
+No students: a model like scikit-learn's learns from a run's training rows, its strength is chosen
 by the validation rows, and the test rows are read once. Their runs leave records like any other; in
 a verdict they are shown and never count for or against x*. All but `svm-plus` learn from x alone.
 """
