@@ -183,7 +183,7 @@ def do_runs(
         if plan.is_tuned:
             ids = {run.plan.run_id for run in record.runs}
             jobs = [job for job in jobs if job.run_id in ids]
-        say(f"{_work(plan, record, len(jobs))}, {engine.about}, in {folder}")
+        say(f"{_work(plan, record, len(jobs))}, {escape(engine.about)}, in {folder}")
         split = "test" if plan.is_tuned and pilot is None else "val"
         table = LiveTable(record, split, trials=not plan.is_tuned)
         table.follow(engine.execute(jobs))

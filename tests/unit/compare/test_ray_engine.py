@@ -19,7 +19,7 @@ from small_comparison import RAW, children_of, results
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'lupi[ray]'")
 
-N_EPOCHS = 100
+N_EPOCHS = 60
 NODE = {
     "object_store_memory": 80 * 2**20,  # the least that Ray takes
     "node_ip_address": "127.0.0.2",  # Ray would replace 127.0.0.1 by an address of the network

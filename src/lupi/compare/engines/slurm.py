@@ -38,6 +38,8 @@ def slurm_engine(
         import submitit
     except ImportError:
         raise LupiError("submitit is not installed: pip install 'lupi[slurm]'") from None
+    if per_run.gpus % 1:
+        raise LupiError(f"--gpus {per_run.gpus:g}: Slurm gives whole GPUs to a job, Ray parts too")
 
     def execute(jobs: list[Job]) -> Generator[Event]:
         if jobs:
