@@ -1,6 +1,5 @@
 """submitit's own stand-in for Slurm: real jobs, on this machine."""
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -13,6 +12,7 @@ from lupi.compare.engines.slurm import slurm_engine
 from lupi.compare.plan import make_plan
 from lupi.compare.settings import ComparisonSettings
 from lupi.errors import LupiError
+from lupi.records import read_rows
 from small_comparison import RAW, children_of, results
 
 pytest.importorskip("submitit", reason="submitit is not installed: pip install 'lupi[slurm]'")
@@ -49,11 +49,10 @@ def test_a_lost_job_is_recorded_and_goes_on_the_next_time(
     assert "was lost" in events[-1].content["error"]
     folder = tmp_path / events[-1].run_id
     assert "was lost" in (folder / "failure.txt").read_text()
-    n_before = len((folder / "metrics.jsonl").read_text().splitlines())
-    assert 0 < n_before < N_EPOCHS
+    assert 0 < len(read_rows(folder / "metrics.jsonl")[0]) < N_EPOCHS
     assert [event.what for event in compare(plan, tmp_path, engine)][-1] == "finished"
-    epochs = [json.loads(line)["epoch"] for line in (folder / "metrics.jsonl").open()]
-    assert epochs == list(range(1, N_EPOCHS + 1))
+    rows, _ = read_rows(folder / "metrics.jsonl")
+    assert [row["epoch"] for row in rows] == list(range(1, N_EPOCHS + 1))
 
 
 def processes_of(logs: Path) -> list[int]:
