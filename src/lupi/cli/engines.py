@@ -34,8 +34,8 @@ Address = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=PANEL,
-        help="Of the Ray cluster: HOST:PORT, or `auto` on one of its machines. By default Ray is "
-        "started on this machine.",
+        help="Of the Ray cluster: HOST:PORT, or `auto` on one of its machines. By default `local`: "
+        "Ray is started on this machine.",
     ),
 ]
 Cpus = Annotated[
@@ -107,7 +107,7 @@ def make_engine(
     if name is EngineName.ray:
         from lupi.compare.engines.ray import ray_engine
 
-        return ray_engine(address, per_run, workers)
+        return ray_engine(address or "local", per_run, workers)
     from lupi.compare.engines.slurm import slurm_engine
 
     return slurm_engine(per_run, minutes, _pairs(sbatch or []), workers)

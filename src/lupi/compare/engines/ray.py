@@ -19,12 +19,13 @@ Ref = Any
 
 
 def ray_engine(
-    address: str | None = None, per_run: Resources = DEFAULT_RESOURCES, at_once: int | None = None
+    address: str = "local", per_run: Resources = DEFAULT_RESOURCES, at_once: int | None = None
 ) -> Engine:
     """Return the engine of a Ray cluster.
 
     Args:
-        address: of the cluster, such as 10.0.0.1:6379 or `auto`; None: one on this machine.
+        address: of the cluster, such as 10.0.0.1:6379; `auto`: the one this machine belongs to;
+            `local`: a new one on this machine.
         per_run: what the cluster reserves for each run.
         at_once: runs at a time, at most; None: as many as there is room for.
     """
@@ -39,17 +40,16 @@ def ray_engine(
                 yield from follow(_RayCluster(ray, per_run), jobs, at_once)
 
     room = "as many at a time as have room" if at_once is None else f"{at_once} at a time"
-    return Engine(execute, f"{room} on Ray ({address or 'this machine'})")
+    return Engine(execute, f"{room} on Ray ({address})")
 
 
 @contextlib.contextmanager
-def _connected(ray: Any, address: str | None) -> Iterator[None]:
+def _connected(ray: Any, address: str) -> Iterator[None]:
     if ray.is_initialized():  # by who called us, and theirs to end
         yield
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere unasked
-    # A cluster of our own shows no dashboard; of another's nothing can be chosen.
-    own = {"include_dashboard": False} if address is None else {}
+    own = {"include_dashboard": False} if address == "local" else {}  # another's is as it is
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error", **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
