@@ -16,7 +16,7 @@ from lupi.train.run import RunSettings
 RUN: dict[str, Any] = {
     "task": {"name": "digits"},
     "network": {"width": 8},
-    "train": {"epochs": 8, "batch_size": 32},
+    "train": {"epochs": 4, "batch_size": 32},
     "method": "het-dropout",
     "size": 300,
 }
