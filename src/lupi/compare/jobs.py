@@ -1,9 +1,12 @@
 """Runs as work: what an engine is given and what it tells."""
 
+import contextlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from lupi.records import write_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +56,9 @@ class Resources:
 
 
 DEFAULT_RESOURCES = Resources()
+
+
+def record_failure(job: Job, text: str) -> None:
+    """Leave a word in the folder of a run that failed."""
+    with contextlib.suppress(OSError):  # the disk may be what failed; the event says it, too
+        write_text(job.folder / "failure.txt", text)

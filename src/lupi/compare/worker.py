@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lupi.compare.jobs import Event, Job
-from lupi.records import write_text
+from lupi.compare.jobs import Event, Job, record_failure
 from lupi.tasks.registry import AnyTask, build_task, with_network
 from lupi.train.run import RunSettings, run
 
@@ -23,7 +22,7 @@ class LastData:
         self._settings: dict[str, Any] | None = None
         self._task: AnyTask | None = None
 
-    def build(self, task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
+    def load(self, task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
         """Build a task from its settings."""
         if self._task is None or self._settings != task:
             self._task = None  # two data sets need not fit into memory
@@ -38,9 +37,9 @@ def do(job: Job, tell: Callable[[dict[str, Any]], None] = lambda row: None) -> E
     """Do a job and return how it ended: an exception is recorded and ends this run only."""
     try:
         settings = RunSettings.model_validate(job.settings)
-        result = run(settings, job.folder, on_epoch=tell, build=_data.build)
+        result = run(settings, job.folder, on_epoch=tell, load=_data.load)
     except Exception as error:
-        write_text(job.folder / "failure.txt", traceback.format_exc())
+        record_failure(job, traceback.format_exc())
         text = f"{type(error).__name__}: {error}"
         return Event(job.run_id, "failed", {"error": text}, peak_memory())
     finally:

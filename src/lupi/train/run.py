@@ -70,11 +70,11 @@ def run(
     settings: RunSettings,
     folder: Path,
     on_epoch: Callable[[Row], None] = lambda row: None,
-    build: Callable[[dict[str, Any], dict[str, Any]], AnyTask] = build_task,
+    load: Callable[[dict[str, Any], dict[str, Any]], AnyTask] = build_task,
 ) -> dict[str, Any]:
     """Do a run, or what is left of it, and return its result. A finished run is only read.
 
-    `build` makes the task of its settings and the network's: a worker has the data already.
+    `load` makes the task from its settings and the network's: a worker has its data already.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
@@ -83,8 +83,7 @@ def run(
         (folder / "failure.txt").unlink(missing_ok=True)
         write_json(folder / "settings.json", settings.resolved())
         write_json(folder / "environment.json", _environment(settings))
-        torch.set_num_threads(settings.train.n_threads)
-        result = _run(settings, build(settings.task, settings.network), folder, on_epoch)
+        result = _run(settings, folder, on_epoch, load)
         write_json(folder / "result.json", result)
         (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
         if settings.trial:
@@ -93,8 +92,13 @@ def run(
 
 
 def _run(
-    settings: RunSettings, task: AnyTask, folder: Path, on_epoch: Callable[[Row], None]
+    settings: RunSettings,
+    folder: Path,
+    on_epoch: Callable[[Row], None],
+    load: Callable[[dict[str, Any], dict[str, Any]], AnyTask],
 ) -> dict[str, Any]:
+    torch.set_num_threads(settings.train.n_threads)
+    task = load(settings.task, settings.network)
     if settings.method in CLASSICAL:
         return _run_classical(settings, task)
     splits = splits_for(find_method(settings.method), task, settings)

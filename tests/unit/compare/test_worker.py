@@ -21,13 +21,13 @@ def test_data_are_loaded_once(tmp_path: Path) -> None:
         "privileged": ["rain"],
     }
     data = LastData()
-    first = data.build(task, {"n_hidden": 4})
+    first = data.load(task, {"n_hidden": 4})
     path.unlink()
-    second = data.build(task, {"n_hidden": 8})
+    second = data.load(task, {"n_hidden": 8})
     sizes = [sum(w.numel() for w in task.network().parameters()) for task in (first, second)]
     assert sizes[0] < sizes[1]
     with pytest.raises(LupiError, match="does not exist"):
-        data.build({**task, "data_seed": 1}, {})
+        data.load({**task, "data_seed": 1}, {})
 
 
 def test_nothing_of_a_run_stays_in_memory(tmp_path: Path) -> None:

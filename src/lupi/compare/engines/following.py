@@ -11,9 +11,9 @@ from collections.abc import Generator, Hashable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from lupi.compare.jobs import Event, Job
+from lupi.compare.jobs import Event, Job, record_failure
 from lupi.errors import LupiError
-from lupi.records import read_rows, write_text
+from lupi.records import read_rows
 
 Ticket = TypeVar("Ticket", bound=Hashable)
 
@@ -68,7 +68,7 @@ def _outcome(cluster: Cluster[Ticket], ticket: Ticket, job: Job) -> Event:
     try:
         return cluster.outcome(ticket)
     except LostError as error:
-        write_text(job.folder / "failure.txt", str(error))
+        record_failure(job, str(error))
         return Event(job.run_id, "failed", {"error": str(error)})
 
 

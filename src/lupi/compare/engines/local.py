@@ -15,8 +15,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from lupi.compare.jobs import Engine, Event, Job
-from lupi.records import write_text
+from lupi.compare.jobs import Engine, Event, Job, record_failure
 
 
 def local_engine(n_workers: int) -> Engine:
@@ -95,7 +94,12 @@ def _hear(worker: _Worker) -> Event:
     except (EOFError, ConnectionResetError):
         worker.process.join()
         error = f"the worker process ended with exit code {worker.process.exitcode}"
-        write_text(worker.job.folder / "failure.txt", error)
+        if worker.process.exitcode == -signal.SIGKILL:
+            error += (
+                ": someone killed it, most likely the system because memory ran out; use fewer "
+                "--workers or a smaller batch_size, and give the same command again"
+            )
+        record_failure(worker.job, error)
         return Event(worker.job.run_id, "failed", {"error": error})
     return event
 
