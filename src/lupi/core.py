@@ -55,8 +55,19 @@ class Batch(NamedTuple):
         return self.xstar.where(has.view(-1, *[1] * (self.xstar.dim() - 1)), 0.0), has
 
 
+    def part(self, rows: range) -> "Batch":
+        """Return rows that follow one another."""
+        chosen = slice(rows.start, rows.stop)
+        x, *rest = self
+        parts = (None if values is None else values[chosen] for values in rest)
+        return Batch(tuple(t[chosen] for t in x) if isinstance(x, tuple) else x[chosen], *parts)
+
+
 class Losses(NamedTuple):
-    """What a method minimises, and its named parts for the record (detached)."""
+    """What a method minimises, and its named parts for the record (detached).
+
+    In a pass that sees some rows of a batch, both are what these rows add: see `lupi.nn.rows`.
+    """
 
     total: Tensor
     parts: dict[str, Tensor]
