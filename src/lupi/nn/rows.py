@@ -8,7 +8,6 @@ Where nothing is cut, every function here is PyTorch's own.
 
 import contextlib
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -17,19 +16,24 @@ import torch
 from torch import Tensor, distributed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """The rows of a batch that one pass of one process sees."""
 
     own: range
     together: range
     """The rows that all processes see at the same time, the own ones among them."""
-    n_rows: int
-    """Of the whole batch."""
+    y: Tensor
+    """Targets of the whole batch."""
     n_parts: int = 1
     n_processes: int = 1
     with_xstar: "Part | None" = None
     """The same part, where only rows with x* are counted."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the whole batch."""
+        return len(self.y)
 
     def among(self, chosen: Tensor) -> "Part":
         """Return this part of the rows (n_rows,) that are chosen, which are counted anew."""
@@ -37,19 +41,19 @@ class Part:
         own, together = (
             range(n_before[rows.start], n_before[rows.stop]) for rows in (self.own, self.together)
         )
-        return replace(self, own=own, together=together, n_rows=n_before[-1])
+        return replace(self, own=own, together=together, y=self.y[chosen])
 
 
-def cut(n_rows: int, n_passes: int, n_processes: int = 1, rank: int = 0) -> list[Part]:
-    """Return the parts of a batch that a process has to pass, at most `n_passes`.
+def cut(y: Tensor, n_passes: int, n_processes: int = 1, rank: int = 0) -> list[Part]:
+    """Return the parts of a batch with targets y that a process has to pass, `n_passes` at most.
 
     The rows of a pass do not depend on how many processes share them, so neither do the
     statistics of batch norms.
     """
-    passes = [rows for rows in _blocks(range(n_rows), n_passes) if rows]
+    passes = [rows for rows in _blocks(range(len(y)), n_passes) if rows]
     n_parts = len(passes) * n_processes
     return [
-        Part(_blocks(rows, n_processes)[rank], rows, n_rows, n_parts, n_processes)
+        Part(_blocks(rows, n_processes)[rank], rows, y, n_parts, n_processes)
         for rows in passes
     ]
 
@@ -60,24 +64,25 @@ def _blocks(rows: range, n: int) -> list[range]:
     return [rows[start:end] for start, end in pairwise(edges)]
 
 
-_now: ContextVar[Part | None] = ContextVar("part", default=None)
+_now: Part | None = None
+"""What the passes see; a plain variable, which torch.compile can look at."""
 
 
 @contextlib.contextmanager
 def seeing(part: Part | None) -> Iterator[None]:
     """Let the passes inside the block be those of a part of a batch."""
-    token = _now.set(part)
+    global _now
+    before, _now = _now, part
     try:
         yield
     finally:
-        _now.reset(token)
+        _now = before
 
 
 @contextlib.contextmanager
 def with_xstar() -> Iterator[None]:
     """Say that what is inside the block concerns the rows with x* alone."""
-    part = _now.get()
-    with seeing(part and part.with_xstar):
+    with seeing(_now and _now.with_xstar):
         yield
 
 
@@ -86,16 +91,19 @@ def any_xstar(has: Tensor) -> bool:
 
     All parts of a batch have to go the same way: they draw as much, and wait for each other.
     """
-    part = _now.get()
-    if part is None or part.with_xstar is None:
+    if _now is None or _now.with_xstar is None:
         return bool(has.any())
-    return part.with_xstar.n_rows > 0
+    return _now.with_xstar.n_rows > 0
 
 
 def count(n: int) -> int:
     """Return how many rows the batch has, where this pass sees `n` of them."""
-    part = _now.get()
-    return n if part is None else part.n_rows
+    return n if _now is None else _now.n_rows
+
+
+def targets(y: Tensor) -> Tensor:
+    """Return the targets of the batch, where this pass sees `y`."""
+    return y if _now is None else _now.y
 
 
 def mean(values: Tensor) -> Tensor:
@@ -108,14 +116,12 @@ def mean(values: Tensor) -> Tensor:
 
 def weigh(mean: Tensor) -> Tensor:
     """Return what a mean over the rows of this pass adds to that of the batch."""
-    part = _now.get()
-    return mean if part is None else mean * (len(part.own) / max(part.n_rows, 1))
+    return mean if _now is None else mean * (len(_now.own) / max(_now.n_rows, 1))
 
 
 def total(values: Tensor) -> Tensor:
     """Return the sum over the processes, whose gradient goes back to all of them."""
-    part = _now.get()
-    if part is None or part.n_processes == 1:
+    if _now is None or _now.n_processes == 1:
         return values
     result: Tensor = _Total.apply(values)
     return result
@@ -123,7 +129,7 @@ def total(values: Tensor) -> Tensor:
 
 def norm(values: Tensor) -> Tensor:
     """Return the length of values (n, ...), as one vector, of the rows of all processes."""
-    if _now.get() is None:
+    if _now is None:
         length: Tensor = torch.linalg.vector_norm(values)
         return length
     # clamped as the gradient of a square root at 0 is infinite
@@ -132,8 +138,7 @@ def norm(values: Tensor) -> Tensor:
 
 def share(value: Tensor) -> Tensor:
     """Return what a part adds of a loss that every part has: one that is no mean over rows."""
-    part = _now.get()
-    return value if part is None else value / part.n_parts
+    return value if _now is None else value / _now.n_parts
 
 
 def gather(values: Tensor) -> tuple[Tensor, int]:
@@ -141,11 +146,10 @@ def gather(values: Tensor) -> tuple[Tensor, int]:
 
     No gradient goes back.
     """
-    part = _now.get()
-    if part is None or part.n_processes == 1:
+    if _now is None or _now.n_processes == 1:
         return values, 0
-    first = part.own.start - part.together.start
-    every = values.new_zeros(len(part.together), *values.shape[1:])
+    first = _now.own.start - _now.together.start
+    every = values.new_zeros(len(_now.together), *values.shape[1:])
     every[first : first + len(values)] = values.detach()
     distributed.all_reduce(every)
     return every, first
@@ -157,21 +161,16 @@ def draw(chance: Callable[[Tensor], Tensor], like: Tensor) -> Tensor:
     It is drawn for the whole batch, so that a row gets the same however the batch is cut, and
     all processes draw as much.
     """
-    part = _now.get()
-    if part is None:
+    if _now is None:
         return chance(like)
     # Where rows are repeated, one copy of all rows follows another.
-    n_copies = len(like) // len(part.own) if part.own else 1
-    shape = (n_copies * part.n_rows, *like.shape[1:])
-    whole = chance(torch.empty(shape, dtype=like.dtype, device=like.device, **_order(like)))
-    own = whole.unflatten(0, (n_copies, part.n_rows))[:, part.own.start : part.own.stop]
-    return own.flatten(0, 1)
-
-
-def _order(like: Tensor) -> dict[str, Any]:
-    """Return how memory is laid out, as numbers are drawn in the order of memory."""
-    is_last = like.dim() == 4 and like.is_contiguous(memory_format=torch.channels_last)
-    return {"memory_format": torch.channels_last} if is_last and not like.is_contiguous() else {}
+    n_copies = len(like) // len(_now.own) if _now.own else 1
+    shape = (n_copies * _now.n_rows, *like.shape[1:])
+    # Numbers are drawn in the order of memory.
+    order = like.dim_order()
+    whole = chance(torch.empty_permuted(shape, order, dtype=like.dtype, device=like.device))
+    own = whole.unflatten(0, (n_copies, _now.n_rows))[:, _now.own.start : _now.own.stop]
+    return own.flatten(0, 1).clone()  # lets go of the other rows
 
 
 class _Total(torch.autograd.Function):

@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 import torch
 from filelock import FileLock
+from lightning_fabric import Fabric
 from pydantic import Field
 from torch import Tensor
 
@@ -67,17 +68,35 @@ class RunSettings(Settings):
 
 
 def run(
-    settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None] = lambda row: None
+    settings: RunSettings,
+    folder: Path,
+    on_epoch: Callable[[Row], None] = lambda row: None,
+    fabric: Fabric | None = None,
 ) -> dict[str, Any]:
-    """Do a run, or what is left of it, and return its result. A finished run is only read."""
+    """Do a run, or what is left of it, and return its result. A finished run is only read.
+
+    Args:
+        settings: resolved.
+        folder: of the record.
+        on_epoch: called with each new row of metrics.
+        fabric: of the processes that train together; by default this one alone. All of them
+            call this, the first one writes, and the others return nothing.
+    """
+    if fabric and not fabric.is_global_zero:
+        if not fabric.broadcast(None):
+            _run(settings, folder, on_epoch, fabric)
+        return {}
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
-        if (folder / "result.json").exists():
+        is_finished = (folder / "result.json").exists()
+        if fabric:
+            fabric.broadcast(is_finished)
+        if is_finished:
             return read_json(folder / "result.json")
         (folder / "failure.txt").unlink(missing_ok=True)
         write_json(folder / "settings.json", settings.resolved())
-        write_json(folder / "environment.json", _environment(settings))
-        result = _run(settings, folder, on_epoch)
+        write_json(folder / "environment.json", _environment(settings, fabric))
+        result = _run(settings, folder, on_epoch, fabric)
         write_json(folder / "result.json", result)
         (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
         if settings.trial:
@@ -85,31 +104,39 @@ def run(
         return result
 
 
-def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -> dict[str, Any]:
+def _run(
+    settings: RunSettings,
+    folder: Path,
+    on_epoch: Callable[[Row], None],
+    fabric: Fabric | None,
+) -> dict[str, Any]:
     torch.set_num_threads(settings.train.n_threads)
+    writes = fabric is None or fabric.is_global_zero
     task = build_task(settings.task, settings.network)
     if settings.method in CLASSICAL:
-        return _run_classical(settings, task)
+        return _run_classical(settings, task) if writes else {}
     splits = splits_for(find_method(settings.method), task, settings)
     if settings.trial:
         splits = replace(splits, test=Sealed(), also={})
     preprocessing = task.preprocessing(settings.size, settings.seed)
-    if preprocessing and not settings.trial:  # whose student is not kept
+    if preprocessing and writes and not settings.trial:  # whose student is not kept
         write_json(folder / "preprocessing.json", preprocessing)
-    if isinstance(task, SequenceTask):
+    if isinstance(task, SequenceTask) and writes:
         task.save(folder)
 
     build = builder(task, settings.method, settings.settings, settings.seed)
-    fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch)
+    fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch, fabric)
     scored = {"val": splits.val} if settings.trial else {"val": splits.val, "test": splits.test}
     judged_by = "val" if settings.trial else "test"
     trivial = task.trivial(splits.train, scored[judged_by])
     metrics = {name: trivial if name == judged_by else {} for name in scored}
     if fitted.best_epoch:
         metrics = {
-            name: task.metrics(*outputs(fitted.method, split))
+            name: task.metrics(*outputs(fitted.method, split, fabric=fabric))
             for name, split in {**scored, **splits.also}.items()
         }
+    if not writes:
+        return {}
     signatures: dict[str, str] = {}
     if isinstance(task, SequenceTask) and fitted.best_epoch:
         signatures = _generate(task, fitted.method, splits, folder, metrics)
@@ -199,7 +226,7 @@ def builder(task: Task, method: str, settings: Any, seed: int) -> Callable[[int]
     return build
 
 
-def _environment(settings: RunSettings) -> dict[str, str]:
+def _environment(settings: RunSettings, fabric: Fabric | None) -> dict[str, str]:
     return {
         "lupi": __version__,
         "python": platform.python_version(),
@@ -207,6 +234,7 @@ def _environment(settings: RunSettings) -> dict[str, str]:
         "platform": platform.platform(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "threads": str(settings.train.n_threads),
+        "processes": str(fabric.world_size if fabric else 1),
     }
 
 

@@ -106,7 +106,7 @@ def test_a_kill_while_the_best_student_is_replaced_does_no_harm(
         save_state(path, state)
 
     with monkeypatch.context() as patch:
-        patch.setattr("lupi.train.fit.save_state", killed)
+        patch.setattr("lupi.train.files.save_state", killed)
         with pytest.raises(KeyboardInterrupt):
             fit_two_phases(tmp_path / "b")
     resumed, rows = fit_two_phases(tmp_path / "b")
