@@ -3,6 +3,7 @@
     torchrun --nproc-per-node 2 -m lupi train mine.yaml
 """
 
+import logging
 import os
 from typing import TypeVar
 
@@ -27,12 +28,14 @@ def together(settings: TrainSettings) -> Fabric:
     n, n_here = (int(os.environ.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
     if n == 1 or not distributed.is_torchelastic_launched():
         return alone(settings)
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # no banners
     try:
         fabric = Fabric(
             accelerator="auto",
             devices=n_here,
             num_nodes=n // n_here,
-            strategy=DDPStrategy(find_unused_parameters=True, broadcast_buffers=False),
+            # unused, such as a helper's in a batch without any x*
+            strategy=DDPStrategy(find_unused_parameters=True),
             precision=settings.precision,
         )
     except MisconfigurationException as error:  # such as more processes than GPUs
