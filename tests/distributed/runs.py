@@ -1,0 +1,19 @@
+"""Small runs of the embedded task, for one process and for two."""
+
+from lupi.train.run import RunSettings
+
+DIGITS = {
+    "task": {"name": "digits"},
+    "network": {"width": 4},
+    "size": 41,  # 41 = 2 * 20 + 1: of the last batch, one process has no row
+    "seed": 0,
+    "train": {"epochs": 4, "batch_size": 20, "clip": 1.0},
+}
+SETTINGS = {
+    name: RunSettings.parse({**DIGITS, **changes}, name).resolve()
+    for name, changes in {
+        "plain": {"method": "no-xstar"},
+        "partial": {"method": "het-dropout", "xstar_frac": 0.3},
+        "resumed": {"method": "het-dropout", "xstar_frac": 0.6},
+    }.items()
+}

@@ -1,0 +1,139 @@
+"""One training in two processes: real torchrun, gloo, CPU."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from distributed.runs import SETTINGS
+from lupi.records import read_json, read_rows, write_json
+from lupi.train.run import run
+
+TESTS = Path(__file__).parents[1]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+
+
+def started(*command: str, cwd: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [*TORCHRUN, *command],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ended(*command: str, cwd: Path) -> tuple[int, str, str]:
+    process = started(*command, cwd=cwd)
+    out, err = process.communicate()
+    return process.returncode, out, err
+
+
+def numbers(folder: Path) -> list[dict[str, Any]]:
+    """What must not depend on the number of processes: losses, scores, noise."""
+    rows = read_rows(folder / "metrics.jsonl")[0]
+    return [{key: row[key] for key in ("epoch", "lr", "train", "val", "sites")} for row in rows]
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == pytest.approx(b, rel=1e-3, abs=0.005))  # accuracy jumps by rows
+
+
+class Killed(Exception):
+    """Stands for a process that ends after an epoch."""
+
+
+def kill_after(epoch: int, name: str, folder: Path) -> None:
+    def killed(row: dict[str, Any]) -> None:
+        if row["epoch"] == epoch:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(SETTINGS[name], folder, killed)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs, each in one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    for name, settings in SETTINGS.items():
+        run(settings, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same in two processes; one of the runs goes on from a single process that was killed."""
+    folder = tmp_path_factory.mktemp("together")
+    kill_after(2, "resumed", folder / "resumed")
+    code, _, err = ended("-m", "distributed.worker", str(folder), cwd=folder)
+    assert code == 0, err
+    return folder
+
+
+def test_every_method_has_the_losses_and_gradients_of_one_process(together: Path) -> None:
+    assert json.loads((together / "differences.json").read_text()) == []
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_two_processes_reach_the_numbers_of_one(name: str, alone: Path, together: Path) -> None:
+    assert same(numbers(alone / name), numbers(together / name))
+    one, two = (read_json(folder / name / "result.json") for folder in (alone, together))
+    assert same(one, two)
+    environment = read_json(together / name / "environment.json")
+    assert environment["processes"] == "2"
+    assert read_json(together / name / "settings.json") == SETTINGS[name].resolved()
+
+
+def test_killed_processes_leave_what_one_process_goes_on_with(tmp_path: Path, alone: Path) -> None:
+    settings = tmp_path / "c.yaml"
+    partial = SETTINGS["partial"].resolved()
+    arm = {key: partial[key] for key in ("method", "xstar_frac")}
+    shared = {key: partial[key] for key in ("task", "network", "train")}
+    comparison = {"name": "c", "arms": {"a": arm}, "sizes": [41], "seeds": 1, **shared}
+    write_json(settings, comparison)  # JSON is YAML
+    process = started("-m", "lupi", "train", str(settings), cwd=tmp_path)
+    folder = tmp_path / "runs/c" / SETTINGS["partial"].run_id
+    while process.poll() is None and len(numbers(folder)) < 2:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not (folder / "result.json").exists()
+    assert len(numbers(folder)) >= 2
+    run(SETTINGS["partial"], folder)
+    assert same(numbers(alone / "partial"), numbers(folder))
+
+
+def test_a_failure_of_one_process_is_told_once_and_ends_both(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("{name: c, task: {name: digits}, arms: {a: {method: no-xstar}}, sizes: [20], seeds: 1}")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\n"
+        "from lupi.cli import main\n"
+        "sys.argv = ['lupi', 'train', 'c.yaml' if os.environ['RANK'] == '0' else 'd.yaml']\n"
+        "main()\n"
+    )
+    code, out, err = ended(str(script), cwd=tmp_path)
+    assert code != 0
+    assert out == ""
+    assert err.count("error in process 1: ") == 1
+    assert "d.yaml" in err
+    assert "process 0" not in err
+
+
+def test_a_mistake_is_told_once(tmp_path: Path) -> None:
+    code, _, err = ended("-m", "lupi", "compare", "demo", cwd=tmp_path)
+    assert code != 0
+    assert err.count("torchrun shares one training between processes") == 1
