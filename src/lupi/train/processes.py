@@ -13,6 +13,7 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from torch import distributed
 
 from lupi.errors import LupiError
+from lupi.train.precision import check_precision
 from lupi.train.settings import TrainSettings
 
 T = TypeVar("T")
@@ -20,6 +21,7 @@ T = TypeVar("T")
 
 def alone(settings: TrainSettings) -> Fabric:
     """Return what trains in this process, whoever else there is."""
+    check_precision(settings.precision)
     return Fabric(accelerator="auto", devices=1, precision=settings.precision)
 
 
@@ -28,6 +30,7 @@ def together(settings: TrainSettings) -> Fabric:
     n, n_here = (int(os.environ.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
     if n == 1 or not distributed.is_torchelastic_launched():
         return alone(settings)
+    check_precision(settings.precision)
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # no banners
     try:
         fabric = Fabric(
