@@ -54,7 +54,6 @@ class Batch(NamedTuple):
         has = self.has_xstar & torch.isfinite(self.xstar).flatten(1).all(1)
         return self.xstar.where(has.view(-1, *[1] * (self.xstar.dim() - 1)), 0.0), has
 
-
     def part(self, rows: range) -> "Batch":
         """Return rows that follow one another."""
         chosen = slice(rows.start, rows.stop)

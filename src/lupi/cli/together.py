@@ -1,6 +1,6 @@
 """One command in several processes that torchrun started: one voice, and one message if it fails.
 
-    torchrun --nproc-per-node 2 -m lupi train mine.yaml
+torchrun --nproc-per-node 2 -m lupi train mine.yaml
 """
 
 import contextlib

@@ -53,8 +53,7 @@ def cut(y: Tensor, n_passes: int, n_processes: int = 1, rank: int = 0) -> list[P
     passes = [rows for rows in _blocks(range(len(y)), n_passes) if rows]
     n_parts = len(passes) * n_processes
     return [
-        Part(_blocks(rows, n_processes)[rank], rows, y, n_parts, n_processes)
-        for rows in passes
+        Part(_blocks(rows, n_processes)[rank], rows, y, n_parts, n_processes) for rows in passes
     ]
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lupi.core import Batch, Inputs, Method, SequenceTask, Split, Task
-from lupi.train.processes import gather
+from lupi.train.processes import as_input, gather
 
 COLLAPSED_BELOW = 0.01
 """Between-sample standard deviation of log-variance: a change of 1 % in variance."""
@@ -31,7 +31,8 @@ def outputs(
     device = next(method.parameters()).device
     pairs = []
     for batch in islice(split.batches(batch_size), rank, None, n_processes):
-        pair = _predict(method, move_data_to_device(batch.x, device)).cpu(), batch.y
+        x = as_input(fabric, batch.x) if fabric else move_data_to_device(batch.x, device)
+        pair = _predict(method, x).cpu(), batch.y
         pairs.append(task.condense(*pair) if isinstance(task, SequenceTask) else pair)
     if fabric:
         turns = zip_longest(*gather(fabric, pairs))

@@ -15,8 +15,6 @@ from lupi.train.checkpoint import (
     save_weights,
 )
 
-Row = dict[str, Any]
-
 
 class TrainingFiles:
     """metrics.jsonl and checkpoint/ of a run; what is read goes to all processes."""
@@ -39,7 +37,7 @@ class TrainingFiles:
             rewrite_rows(self._metrics, past)
         return self._fabric.broadcast(saved)
 
-    def append(self, row: Row) -> None:
+    def append(self, row: dict[str, Any]) -> None:
         """Add the row of an epoch."""
         if self._fabric.is_global_zero:
             append_row(self._metrics, row)

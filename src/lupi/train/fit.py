@@ -22,14 +22,16 @@ from lupi.nn.batchnorm import reestimate
 from lupi.nn.cut_layers import passing
 from lupi.records import Metric
 from lupi.train.evaluate import describe_noise, outputs
-from lupi.train.files import Row, TrainingFiles
+from lupi.train.files import TrainingFiles
 from lupi.train.parts import parts_of
-from lupi.train.processes import alone, total_over
+from lupi.train.processes import alone, as_input, total_over
 from lupi.train.schedules import Schedule
 from lupi.train.settings import TrainSettings
 
 REESTIMATION_ROWS = 2048
 EVALUATION_BATCH = 256
+
+Row = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -244,7 +246,7 @@ def _validate(
     """Return the student's validation metrics; nothing if its outputs say nothing."""
     if settings.reestimate_batchnorm:
         some = islice(splits.train.batches(EVALUATION_BATCH), REESTIMATION_ROWS // EVALUATION_BATCH)
-        reestimate(method.net, (fabric.to_device(batch).x for batch in some))
+        reestimate(method.net, (as_input(fabric, batch.x) for batch in some))
     output, y = outputs(method, splits.val, EVALUATION_BATCH, fabric)
     if not output.isfinite().all():
         return {}
@@ -259,4 +261,4 @@ def _noise_sites(
     if not method.uses_xstar:
         return {}
     batch = next(iter(splits.train.batches(EVALUATION_BATCH)))
-    return describe_noise(method, task, fabric.to_device(batch))
+    return describe_noise(method, task, as_input(fabric, batch))

@@ -28,8 +28,8 @@ def check_precision(precision: str) -> None:
         code = tried.returncode
         end = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         raise LupiError(
-            f"train.precision: a trial of bfloat16 on this CPU ended with {end}; use 32-true. If it "
-            "lacks AMX only, ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment may help"
+            f"train.precision: a trial of bfloat16 on this CPU ended with {end}; use 32-true. If "
+            "it lacks AMX only, ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment may help"
         )
 
 

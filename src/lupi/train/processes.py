@@ -1,6 +1,6 @@
 """The processes that train one run together: those that torchrun started, or this one alone.
 
-    torchrun --nproc-per-node 2 -m lupi train mine.yaml
+torchrun --nproc-per-node 2 -m lupi train mine.yaml
 """
 
 import logging
@@ -45,6 +45,12 @@ def together(settings: TrainSettings) -> Fabric:
         raise LupiError(f"torchrun started {n_here} processes on this node: {error}") from None
     fabric.launch()
     return fabric
+
+
+def as_input(fabric: Fabric, values: T) -> T:
+    """Return data as a network sees it in training: on its device, in its precision."""
+    converted: T = fabric.strategy.precision.convert_input(fabric.to_device(values))
+    return converted
 
 
 def total_over(fabric: Fabric, value: float) -> float:

@@ -32,6 +32,7 @@ from lupi.tasks.registry import build_task, resolve_task
 from lupi.train.classical import CLASSICAL, find_learner, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import Row, fit
+from lupi.train.processes import alone, as_input
 from lupi.train.settings import TrainSettings
 
 N_PICTURES = 8
@@ -82,16 +83,14 @@ def run(
         fabric: of the processes that train together; by default this one alone. All of them
             call this, the first one writes, and the others return nothing.
     """
-    if fabric and not fabric.is_global_zero:
+    fabric = fabric or alone(settings.train)
+    if not fabric.is_global_zero:
         if not fabric.broadcast(None):
             _run(settings, folder, on_epoch, fabric)
         return {}
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
-        is_finished = (folder / "result.json").exists()
-        if fabric:
-            fabric.broadcast(is_finished)
-        if is_finished:
+        if fabric.broadcast((folder / "result.json").exists()):
             return read_json(folder / "result.json")
         (folder / "failure.txt").unlink(missing_ok=True)
         write_json(folder / "settings.json", settings.resolved())
@@ -108,17 +107,17 @@ def _run(
     settings: RunSettings,
     folder: Path,
     on_epoch: Callable[[Row], None],
-    fabric: Fabric | None,
+    fabric: Fabric,
 ) -> dict[str, Any]:
     torch.set_num_threads(settings.train.n_threads)
-    writes = fabric is None or fabric.is_global_zero
     task = build_task(settings.task, settings.network)
     if settings.method in CLASSICAL:
-        return _run_classical(settings, task) if writes else {}
+        return _run_classical(settings, task) if fabric.is_global_zero else {}
     splits = splits_for(find_method(settings.method), task, settings)
     if settings.trial:
         splits = replace(splits, test=Sealed(), also={})
     preprocessing = task.preprocessing(settings.size, settings.seed)
+    writes = fabric.is_global_zero
     if preprocessing and writes and not settings.trial:  # whose student is not kept
         write_json(folder / "preprocessing.json", preprocessing)
     if isinstance(task, SequenceTask) and writes:
@@ -141,7 +140,7 @@ def _run(
     if isinstance(task, SequenceTask) and fitted.best_epoch:
         signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
-        _write_pictures(folder / "samples.npz", fitted.method, splits)
+        _write_pictures(folder / "samples.npz", fitted.method, splits, fabric)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
         **({"data": dict(task.found)} if task.found else {}),
@@ -226,7 +225,7 @@ def builder(task: Task, method: str, settings: Any, seed: int) -> Callable[[int]
     return build
 
 
-def _environment(settings: RunSettings, fabric: Fabric | None) -> dict[str, str]:
+def _environment(settings: RunSettings, fabric: Fabric) -> dict[str, str]:
     return {
         "lupi": __version__,
         "python": platform.python_version(),
@@ -234,11 +233,11 @@ def _environment(settings: RunSettings, fabric: Fabric | None) -> dict[str, str]
         "platform": platform.platform(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "threads": str(settings.train.n_threads),
-        "processes": str(fabric.world_size if fabric else 1),
+        "processes": str(fabric.world_size),
     }
 
 
-def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
+def _write_pictures(path: Path, method: Method, splits: Splits, fabric: Fabric) -> None:
     """Keep a few training pictures with their region and the variance at each site with a map.
 
     A method without noise has nothing to show.
@@ -247,8 +246,8 @@ def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
     is_picture = isinstance(batch.x, Tensor) and batch.x.dim() == 4
     if not is_picture or batch.xstar is None or batch.has_xstar is None:
         return
-    device = next(method.parameters()).device
-    batch = Batch(*(t[batch.has_xstar][:N_PICTURES].to(device) for t in batch if t is not None))
+    shown = Batch(*(t[batch.has_xstar][:N_PICTURES] for t in batch if t is not None))
+    batch = as_input(fabric, shown)
     if not len(batch.y):
         return
     method.eval()

@@ -178,3 +178,39 @@ def test_noise_is_described_by_what_comes_from_xstar() -> None:
     logvar = method.logvars(batch)["2"]
     assert described["2"]["logvar_between"] == logvar.std(0, correction=0).mean().item()
     assert is_collapsed({}) is None
+
+
+@pytest.mark.parametrize("accumulate", [2, 5, 100])
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("no-xstar", {}),
+        ("het-dropout", {"missing": "prior"}),
+        ("het-dropout", {"missing": "none", "n_samples": 3}),
+        ("distillation", {"imitation": 0.5}),
+        ("info-dropout", {"reading": "official"}),
+        ("miml-fcn", {"weight": 0.1}),
+        ("multitask-box", {}),
+    ],
+)
+def test_accumulated_gradients_are_those_of_the_whole_batch(
+    method: str, settings: dict[str, Any], accumulate: int, tmp_path: Path
+) -> None:
+    task = VectorTask()
+
+    def losses_with(accumulate: int) -> list[dict[str, float]]:
+        rows: list[Row] = []
+
+        def build(attempt: int) -> Method:
+            torch.manual_seed(attempt)
+            return build_method(method, settings, task.network(), task)
+
+        train = TrainSettings(
+            epochs=2, batch_size=9, clip=1.0, precision="64-true", accumulate=accumulate
+        )
+        splits = task.splits(20, 0, xstar_frac=0.4)
+        fit(build, task, splits, train, 0, tmp_path / str(accumulate), rows.append)
+        return [row["train"] for row in rows]
+
+    for whole, cut in zip(losses_with(1), losses_with(accumulate), strict=True):
+        assert cut == pytest.approx(whole, rel=1e-6)
