@@ -6,6 +6,8 @@ torchrun --nproc-per-node 2 -m lupi train mine.yaml
 import contextlib
 import os
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Iterator
 from datetime import timedelta
@@ -24,13 +26,17 @@ def n_processes() -> int:
 
 @contextlib.contextmanager
 def together() -> Iterator[None]:
-    """Let the first process speak for all, and the first that fails say why they all end."""
+    """Let the first process speak for all, and the first that fails say why they all end.
+
+    All of them end with torchrun, even where it is killed and can't end them.
+    """
     if n_processes() == 1:
         yield
         return
     stderr.quiet = os.environ["RANK"] != "0"
     # Read when torch is imported. It warns of weights that it looks for in vain, and of no more.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     try:
         yield
     except typer.Exit:
@@ -41,6 +47,12 @@ def together() -> Iterator[None]:
             say(f"[bold red]error[/] in process {os.environ['RANK']}: {escape(_explained(error))}")
         sys.stderr.flush()
         os._exit(2)  # at once: the others wait for what will never come, and torchrun ends them
+
+
+def _end_with_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)
 
 
 def _explained(error: Exception) -> str:
