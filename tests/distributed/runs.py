@@ -17,6 +17,7 @@ SETTINGS = {
     for name, changes in {
         "plain": {"method": "no-xstar"},
         "partial": {"method": "het-dropout", "xstar_frac": 0.3},
+        "stages": {"method": "het-dropout", "settings": {"curriculum": {"tower_epochs": 2}}},
         "resumed": {"method": "het-dropout", "xstar_frac": 0.6},
     }.items()
 }

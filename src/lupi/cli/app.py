@@ -22,7 +22,7 @@ from lupi.cli import (
     translate,
 )
 from lupi.cli.output import say
-from lupi.cli.together import n_processes, together
+from lupi.cli.torchrun import n_processes, one_voice
 from lupi.errors import LupiError
 
 app = typer.Typer(
@@ -63,9 +63,9 @@ def _root(
         print(f"lupi {__version__}")
         raise typer.Exit
     if n_processes() > 1 and context.invoked_subcommand != "train":
-        with together():
+        with one_voice():
             raise LupiError(
-                f"torchrun shares one training between processes: `lupi train`; "
+                "torchrun shares one training between processes: `lupi train`; "
                 f"call `lupi {context.invoked_subcommand}` without it"
             )
 

@@ -7,7 +7,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lupi.cli.output import Json, Out, Sets, print_json, resumable, say, stderr
-from lupi.cli.together import together
+from lupi.cli.torchrun import one_voice
 
 if TYPE_CHECKING:
     from lupi.train.fit import Row
@@ -34,7 +34,7 @@ def train(
     On several cores, GPUs or nodes, with the same numbers within rounding:
     `torchrun --nproc-per-node 2 -m lupi train mine.yaml --arm het-dropout`
     """
-    with together():
+    with one_voice():
         _train(settings, arm, size, seed, set_ or [], out, as_json)
 
 
@@ -52,7 +52,7 @@ def _train(
     from lupi.configs import find_settings
     from lupi.errors import LupiError
     from lupi.settings import override, read_yaml, unknown_name
-    from lupi.train import processes
+    from lupi.train.processes import together
     from lupi.train.run import run
 
     given = prepared_plan(override(read_yaml(find_settings(settings)), changes))
@@ -96,7 +96,7 @@ def _train(
             rate = f"{size / max(row['seconds'], 1e-9):.0f} rows/s"
             progress.update(bar, completed=row["epoch"], description=f"{shown}, {rate}")
 
-        result = run(run_settings, folder, show, processes.together(run_settings.train))
+        result = run(run_settings, folder, show, together(run_settings.train))
     if not result:  # which the first of several processes tells
         return
     if as_json:

@@ -68,5 +68,4 @@ class MultitaskBox(Method):
         if not rows.any_xstar(has):
             return target.new_zeros(())
         with rows.with_xstar():
-            predicted = self.head(features[has])
-            return rows.mean(F.smooth_l1_loss(predicted, target[has], reduction="none"))
+            return rows.weigh(F.smooth_l1_loss(self.head(features[has]), target[has]))

@@ -78,7 +78,5 @@ class MultitaskMask(Method):
         with rows.with_xstar():
             predicted = self.decoder(features[has])
             if self.settings.target == "mask":
-                each = F.binary_cross_entropy_with_logits(predicted, mask, reduction="none")
-            else:
-                each = F.smooth_l1_loss(predicted, blackout(x, mask), reduction="none")
-            return rows.mean(each)
+                return rows.weigh(F.binary_cross_entropy_with_logits(predicted, mask))
+            return rows.weigh(F.smooth_l1_loss(predicted, blackout(x, mask)))

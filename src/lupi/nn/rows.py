@@ -115,7 +115,11 @@ def mean(values: Tensor) -> Tensor:
 
 def weigh(mean: Tensor) -> Tensor:
     """Return what a mean over the rows of this pass adds to that of the batch."""
-    return mean if _now is None else mean * (len(_now.own) / max(_now.n_rows, 1))
+    if _now is None:
+        return mean
+    if not _now.own:
+        return mean.nan_to_num()  # of no rows: 0, with a graph, as others wait for its gradients
+    return mean * (len(_now.own) / _now.n_rows)
 
 
 def total(values: Tensor) -> Tensor:

@@ -1,7 +1,4 @@
-"""The processes that train one run together: those that torchrun started, or this one alone.
-
-torchrun --nproc-per-node 2 -m lupi train mine.yaml
-"""
+"""The processes that train one run together: those that torchrun started, or this one alone."""
 
 import logging
 import os

@@ -1,7 +1,4 @@
-"""One command in several processes that torchrun started: one voice, and one message if it fails.
-
-torchrun --nproc-per-node 2 -m lupi train mine.yaml
-"""
+"""One command in several processes: `torchrun --nproc-per-node 2 -m lupi train mine.yaml`."""
 
 import contextlib
 import os
@@ -25,7 +22,7 @@ def n_processes() -> int:
 
 
 @contextlib.contextmanager
-def together() -> Iterator[None]:
+def one_voice() -> Iterator[None]:
     """Let the first process speak for all, and the first that fails say why they all end.
 
     All of them end with torchrun, even where it is killed and can't end them.
