@@ -57,9 +57,10 @@ class Batch(NamedTuple):
     def part(self, rows: range) -> "Batch":
         """Return rows that follow one another."""
         chosen = slice(rows.start, rows.stop)
-        x, *rest = self
-        parts = (None if values is None else values[chosen] for values in rest)
-        return Batch(tuple(t[chosen] for t in x) if isinstance(x, tuple) else x[chosen], *parts)
+        x = tuple(t[chosen] for t in self.x) if isinstance(self.x, tuple) else self.x[chosen]
+        if self.xstar is None or self.has_xstar is None:
+            return Batch(x, self.y[chosen])
+        return Batch(x, self.y[chosen], self.xstar[chosen], self.has_xstar[chosen])
 
 
 class Losses(NamedTuple):

@@ -58,7 +58,7 @@ def _explained(error: Exception) -> str:
 
 def _fails_first() -> bool:
     """Tell whether no other process has failed: one failure makes all others fail."""
-    from torch.distributed import DistError, TCPStore
+    from torch.distributed import DistError, TCPStore  # type: ignore[attr-defined]
 
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]

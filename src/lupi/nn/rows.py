@@ -126,7 +126,7 @@ def total(values: Tensor) -> Tensor:
     """Return the sum over the processes, whose gradient goes back to all of them."""
     if _now is None or _now.n_processes == 1:
         return values
-    result: Tensor = _Total.apply(values)
+    result: Tensor = _Total.apply(values)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -172,7 +172,7 @@ def draw(chance: Callable[[Tensor], Tensor], like: Tensor) -> Tensor:
     # Numbers are drawn in the order of memory.
     order = like.dim_order()
     whole = chance(torch.empty_permuted(shape, order, dtype=like.dtype, device=like.device))
-    own = whole.unflatten(0, (n_copies, _now.n_rows))[:, _now.own.start : _now.own.stop]
+    own: Tensor = whole.unflatten(0, (n_copies, _now.n_rows))[:, _now.own.start : _now.own.stop]
     return own.flatten(0, 1).clone()  # lets go of the other rows
 
 

@@ -61,7 +61,7 @@ class TrainingFiles:
 
     def load_best(self, method: Method) -> None:
         """Give the student the weights of its best epoch."""
-        weights = load_weights(self._best) if self._fabric.is_global_zero else None
+        weights = load_weights(self._best) if self._fabric.is_global_zero else {}
         method.net.load_state_dict(self._fabric.broadcast(weights))
 
     def forget_best(self) -> None:

@@ -1,4 +1,4 @@
-"""Batches in parts, in one process; several are in tests/distributed."""
+"""Batches in parts, in one process; several are in tests/contract."""
 
 from itertools import chain
 
@@ -61,7 +61,7 @@ def test_repeated_rows_are_drawn_copy_by_copy() -> None:
     def drawn(part: rows.Part | None, n: int) -> torch.Tensor:
         torch.manual_seed(0)
         with passing(part):
-            return rows.draw(torch.randn_like, torch.empty(2 * n, 5)).unflatten(0, (2, n))
+            return rows.draw(torch.randn_like, torch.empty(2 * n, 5)).view(2, n, 5)
 
     parts = [drawn(part, len(part.own)) for part in rows.cut(Y, 3)]
     assert torch.equal(torch.cat(parts, 1), drawn(None, 11))

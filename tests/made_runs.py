@@ -12,12 +12,13 @@ DIGITS: dict[str, Any] = {
     # In double precision rounding stays small however long it adds up.
     "train": {"epochs": 4, "batch_size": 20, "clip": 1.0, "precision": "64-true"},
 }
+CHANGES: dict[str, dict[str, Any]] = {
+    "plain": {"method": "no-xstar"},
+    "partial": {"method": "het-dropout", "xstar_frac": 0.3},
+    "stages": {"method": "het-dropout", "settings": {"curriculum": {"tower_epochs": 2}}},
+    "resumed": {"method": "het-dropout", "xstar_frac": 0.6},
+}
 SETTINGS = {
     name: RunSettings.parse({**DIGITS, **changes}, name).resolve()
-    for name, changes in {
-        "plain": {"method": "no-xstar"},
-        "partial": {"method": "het-dropout", "xstar_frac": 0.3},
-        "stages": {"method": "het-dropout", "settings": {"curriculum": {"tower_epochs": 2}}},
-        "resumed": {"method": "het-dropout", "xstar_frac": 0.6},
-    }.items()
+    for name, changes in CHANGES.items()
 }

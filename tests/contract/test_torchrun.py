@@ -1,4 +1,4 @@
-"""One training in two processes: real torchrun, gloo, CPU."""
+"""What two processes of torchrun promise: the numbers of one. Real ones, on CPU with gloo."""
 
 import json
 import os
@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from distributed.runs import DIGITS, SETTINGS
 from lupi.records import read_json, read_rows, write_json
 from lupi.train.run import RunSettings, run
+from made_runs import DIGITS, SETTINGS
 
-TESTS = Path(__file__).parents[1]
+FOLDERS = [str(folder) for folder in Path(__file__).parents[:2]]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 
 
@@ -23,7 +23,7 @@ def started(*command: str, cwd: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [*TORCHRUN, *command],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*FOLDERS, *sys.path])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -73,7 +73,7 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same in two processes; one of the runs goes on from a single process that was killed."""
     folder = tmp_path_factory.mktemp("together")
     run_until(2, SETTINGS["resumed"], folder / "resumed")
-    code, _, err = ended("-m", "distributed.worker", str(folder), cwd=folder)
+    code, _, err = ended("-m", "torchrun_worker", str(folder), cwd=folder)
     assert code == 0, err
     return folder
 

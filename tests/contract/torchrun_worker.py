@@ -1,4 +1,4 @@
-"""What two processes of test_torchrun.py do: `torchrun worker.py FOLDER`."""
+"""What two processes of test_torchrun.py do: `torchrun -m torchrun_worker FOLDER`."""
 
 import json
 import os
@@ -7,10 +7,9 @@ from functools import cache
 from pathlib import Path
 
 import torch
+from test_methods import PAIRS, TASKS, Variant, batch_of, in_each_stage, shown_to
 from torch import Tensor, distributed
 
-from contract.test_methods import PAIRS, TASKS, Variant, batch_of, in_each_stage, shown_to
-from distributed.runs import SETTINGS
 from lupi.core import Batch, Method, Task
 from lupi.methods.registry import build_method
 from lupi.nn.cut_layers import passing
@@ -18,6 +17,7 @@ from lupi.train.parts import parts_of
 from lupi.train.processes import together
 from lupi.train.run import run
 from lupi.train.settings import TrainSettings
+from made_runs import SETTINGS
 
 
 @cache
@@ -72,9 +72,9 @@ def _double(batch: Batch) -> Batch:
     def convert(values: Tensor) -> Tensor:
         return values.double() if values.is_floating_point() else values
 
-    x, *rest = batch
-    x = tuple(map(convert, x)) if isinstance(x, tuple) else convert(x)
-    return Batch(x, *(None if values is None else convert(values) for values in rest))
+    assert batch.xstar is not None
+    x = tuple(map(convert, batch.x)) if isinstance(batch.x, tuple) else convert(batch.x)
+    return Batch(x, convert(batch.y), convert(batch.xstar), batch.has_xstar)
 
 
 def main(folder: Path) -> None:
