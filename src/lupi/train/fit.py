@@ -24,7 +24,7 @@ from lupi.records import Metric
 from lupi.train.evaluate import describe_noise, outputs
 from lupi.train.files import TrainingFiles
 from lupi.train.parts import parts_of
-from lupi.train.processes import alone, as_input, total_over
+from lupi.train.processes import alone, as_input, placed, total_over
 from lupi.train.schedules import Schedule
 from lupi.train.settings import TrainSettings
 
@@ -114,7 +114,7 @@ def fit(
     state = State(**saved["state"]) if saved else State()
 
     while True:
-        method = build(state.attempt)
+        method = placed(fabric, build(state.attempt))
         if saved:
             method.load_state_dict(saved["method"])
         for stage in method.stages()[state.stage :]:

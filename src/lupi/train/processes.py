@@ -9,6 +9,7 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from torch import distributed
 
+from lupi.core import Method
 from lupi.errors import LupiError
 from lupi.train.precision import check_precision
 from lupi.train.settings import TrainSettings
@@ -42,6 +43,12 @@ def together(settings: TrainSettings) -> Fabric:
         raise LupiError(f"torchrun started {n_here} processes on this node: {error}") from None
     fabric.launch()
     return fabric
+
+
+def placed(fabric: Fabric, method: Method) -> Method:
+    """Return a method on its device, in its precision."""
+    fabric.strategy.precision.convert_module(fabric.to_device(method))
+    return method
 
 
 def as_input(fabric: Fabric, values: T) -> T:

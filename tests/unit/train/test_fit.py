@@ -66,6 +66,13 @@ def test_a_restart_begins_anew_from_other_weights(tmp_path: Path) -> None:
     assert rows[0]["train"] != rows[2]["train"]
 
 
+def test_a_run_that_lacks_its_result_only_comes_back_in_its_precision(tmp_path: Path) -> None:
+    fit_on(VectorTask(), tmp_path, precision="64-true")
+    fitted, rows = fit_on(VectorTask(), tmp_path, precision="64-true")
+    assert rows == []
+    assert all(weight.dtype == torch.float64 for weight in fitted.method.parameters())
+
+
 class TwoPhases(find_method("no-xstar")):  # type: ignore[misc]
     """A student that is scored in both of its stages."""
 
