@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from lupi.data.boxes import boxes_of
 from lupi.data.cache import Wanted, check_sizes
@@ -68,8 +68,8 @@ def write_shards(
             if not _is_done(out, identity):
                 about = _write(tree, source, wanted, out, on_bad, shard_size, on_decoded)
                 write_json(out / ABOUT, {"identity": identity, **about})
-                for path in (out / STARTED, *out.glob("*.tar.json")):
-                    path.unlink()
+            for path in (out / STARTED, *out.glob("*.tar.json"), *out.glob(".*.tmp")):
+                path.unlink(missing_ok=True)
     except OSError as error:
         raise LupiError(f"--out: {out} can't be written: {error}") from None
     return _read(out / ABOUT)
@@ -77,18 +77,15 @@ def write_shards(
 
 def _is_done(out: Path, identity: str) -> bool:
     """Tell whether these shards are there; refuse a folder that holds other ones."""
-    for name in (ABOUT, STARTED):
-        if (out / name).exists():
-            if _read(out / name)["identity"] != identity:
-                raise LupiError(
-                    f"--out: {out} holds shards of other files or settings: choose another "
-                    "folder, or delete it"
-                )
-            return name == ABOUT
-    if any(out.glob("*.tar")):
-        raise LupiError(f"--out: {out} holds tar files of others: choose another folder")
-    write_json(out / STARTED, {"identity": identity})
-    return False
+    written = next((name for name in (ABOUT, STARTED) if (out / name).exists()), None)
+    if any(out.glob("*.tar")) and (written is None or _read(out / written)["identity"] != identity):
+        raise LupiError(
+            f"--out: {out} holds tar files of other pictures or settings: choose another folder, "
+            "or delete it"
+        )
+    if written != ABOUT:
+        write_json(out / STARTED, {"identity": identity})
+    return written == ABOUT
 
 
 def _write(
@@ -237,8 +234,13 @@ def _write_rows(path: Path, rows: dict[Part, list[Row]]) -> str:
             np.array([b for row in of_part for b in row["boxes"]], np.float64).reshape(-1, 4),
         )
         arrays |= {f"{part}.{name}": a for name, a in zip(ARRAYS, columns, strict=True)}
-    write_whole(path, lambda temporary: save_file(arrays, temporary))
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    content = save(arrays)
+
+    def write(temporary: Path) -> None:
+        temporary.write_bytes(content)
+
+    write_whole(path, write)
+    return hashlib.sha256(content).hexdigest()
 
 
 def _read(path: Path) -> dict[str, Any]:

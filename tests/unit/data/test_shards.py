@@ -205,12 +205,12 @@ def test_a_killed_sharding_goes_on(made: tuple[Path, Path], tmp_path: Path) -> N
 
 
 def test_a_folder_with_other_shards_is_refused(made: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(LupiError, match="holds shards of other files or settings"):
+    with pytest.raises(LupiError, match="holds tar files of other pictures or settings"):
         shard(settings_of(made[0], on_bad="skip"), made[1], size=6)
     with pytest.raises(LupiError, match="holds shards; give the files"):
         shard(settings_of(made[1], on_bad="skip"), tmp_path)
     (tmp_path / "mine.tar").write_bytes(b"")
-    with pytest.raises(LupiError, match="holds tar files of others"):
+    with pytest.raises(LupiError, match="holds tar files of other pictures"):
         shard(settings_of(made[0]), tmp_path)
 
 
