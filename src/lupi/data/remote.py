@@ -42,10 +42,10 @@ def open_file(root: str, name: str) -> Any:
         raise LupiError(
             f"task.root: {root} is opened by webdataset: pip install 'lupi[shards]'"
         ) from None
-    scheme = root.partition(":")[0]
-    if scheme not in gopen_schemes:
-        known = ", ".join(sorted(set(gopen_schemes) - {"__default__"}))
-        raise LupiError(f"task.root: {root} can't be opened; webdataset knows {known}")
+    known = {"file", *gopen_schemes} - {"__default__"}
+    if root.partition(":")[0] not in known:
+        listed = ", ".join(sorted(known))
+        raise LupiError(f"task.root: {root} can't be opened; webdataset knows {listed}")
     return gopen(path)
 
 

@@ -93,7 +93,7 @@ def open_shards(root: str, wanted: Wanted, on_bad: OnBad) -> Shards:
         )
         keys = ("classes", "n_pictures", "mean", "std", "rows", "choice")
         shards = Shards(root, *(about[key] for key in keys), findings)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise LupiError(f"{where} is not what `lupi data shard` wrote: {error!r}") from None
     for key, value in choice_of(wanted).items():
         if shards.choice.get(key) != value:
