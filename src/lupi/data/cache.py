@@ -30,7 +30,7 @@ from lupi.data.writer import OnDecoded, PictureWriter
 from lupi.errors import LupiError
 from lupi.settings import fingerprint
 
-FORMAT = 1
+FORMAT = 2
 ABOUT = "about.json"
 
 

@@ -65,6 +65,11 @@ class ShardedPictures:
         """Channels, and height and width."""
         return 3, self.side
 
+    @property
+    def has_regions(self) -> bool:
+        """Whether any picture has boxes."""
+        return bool(self.rows.has.any())
+
     def mean_and_std(self) -> tuple[list[float], list[float]]:
         """Return what was found out when the shards were made."""
         return self.shards.mean, self.shards.std
