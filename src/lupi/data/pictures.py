@@ -119,6 +119,11 @@ class Pictures:
         """Channels, and height and width, as stored."""
         return self.x.shape[1], self.x.shape[-1]
 
+    @property
+    def has_regions(self) -> bool:
+        """Whether any picture has one."""
+        return self.has_region is None or bool(self.has_region.any())
+
     def mean_and_std(self) -> tuple[list[float], list[float]]:
         """Return mean and standard deviation of each channel's pixels, in [0, 1]."""
         n_channels, side = self.shape
@@ -131,11 +136,6 @@ class Pictures:
     def split(self, rows: NDArray[np.int64], shown: Shown) -> "PictureSplit":
         """Return some rows as batches."""
         return PictureSplit(self.x, rows, shown)
-
-    @property
-    def has_regions(self) -> bool:
-        """Whether any picture has one."""
-        return self.has_region is None or bool(self.has_region.any())
 
     def regions(
         self, rows: NDArray[np.int64], control: Control, seed: int
