@@ -58,7 +58,7 @@ class StoppedError(Exception):
 def test_a_killed_run_goes_on_to_the_same_numbers(folder: Path, here: Here) -> None:
     here("data", "shard", "mine.yaml", "--out", "shards", "--shard-size", "3")
     task = {"name": "image-folder", "root": "shards", "boxes": "boxes.csv", "image_size": 16}
-    raw = {
+    raw: dict[str, Any] = {
         "task": {**task, "n_val": 2, "n_test": 2},
         "network": {"width": 2, "n_hidden": 8},
         "train": {"epochs": 3, "batch_size": 4},

@@ -225,14 +225,14 @@ def _write_rows(path: Path, rows: dict[Part, list[Row]]) -> str:
     """Write the rows of all parts in the order of the shards; return the SHA-256 of the file."""
     arrays: dict[str, NDArray[Any]] = {}
     for part, of_part in rows.items():
-        columns = (
+        columns: list[NDArray[Any]] = [
             np.array([row["key"] for row in of_part], dtype=np.int64),
             np.array([row["label"] for row in of_part], dtype=np.int64),
             np.array([row["size"] for row in of_part], dtype=np.int64).reshape(-1, 2),
             np.array([row["crc"] for row in of_part], dtype=np.uint32),
             np.array([len(row["boxes"]) for row in of_part], dtype=np.int64),
             np.array([b for row in of_part for b in row["boxes"]], np.float64).reshape(-1, 4),
-        )
+        ]
         arrays |= {f"{part}.{name}": a for name, a in zip(ARRAYS, columns, strict=True)}
     content = save(arrays)
 

@@ -92,7 +92,7 @@ def open_shards(root: str, wanted: Wanted, on_bad: OnBad) -> Shards:
             on_bad, [Finding(**f) for f in about["bad"]], [Finding(**f) for f in about["notes"]]
         )
         keys = ("classes", "n_pictures", "mean", "std", "rows", "choice")
-        shards = Shards(root, *(about[key] for key in keys), findings)
+        shards = Shards(root=root, findings=findings, **{key: about[key] for key in keys})
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise LupiError(f"{where} is not what `lupi data shard` wrote: {error!r}") from None
     for key, value in choice_of(wanted).items():
@@ -164,7 +164,7 @@ def _part_rows(
     order = np.argsort(keys)
     rows = np.empty_like(order)
     rows[order] = np.arange(len(order))
-    has = (boxes[..., 2] > boxes[..., 0]).any(1)
+    has = np.any(boxes[..., 2] > boxes[..., 0], axis=1)  # empty ones fill up
     return PartRows(labels[order], crcs[order], boxes[order], has[order], keys, rows)
 
 
@@ -188,7 +188,7 @@ def read_shard(
     try:
         with closing(open_file(root, name)) as file, tarfile.open(fileobj=file, mode="r|") as tar:
             for member in tar:
-                tar.members = []  # or they would be kept to the end of the shard
+                tar.members = []  # type: ignore[attr-defined]  # it would keep them all
                 key, suffix = PurePosixPath(member.name).stem, PurePosixPath(member.name).suffix
                 if suffix == ".json":
                     continue

@@ -56,8 +56,9 @@ def both(made: tuple[Path, Path], tmp_path: Path) -> tuple[ImageTask, ImageTask]
 
 
 def whole(split: Split, shuffle: torch.Generator | None = None) -> Batch:
-    parts = zip(*split.batches(4, shuffle), strict=True)
-    return Batch(*(None if part[0] is None else torch.cat(part) for part in parts))
+    columns: Any = zip(*split.batches(4, shuffle), strict=True)
+    joined: Any = (None if column[0] is None else torch.cat(column) for column in columns)
+    return Batch(*joined)
 
 
 def rows_of(batch: Batch) -> list[bytes]:
