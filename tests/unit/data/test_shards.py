@@ -5,10 +5,11 @@ import http.server
 import json
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -109,6 +110,22 @@ def test_an_order_is_a_function_of_the_generator(
     labels = whole(train).y
     assert not torch.equal(labels, first.y)
     assert labels.bincount().tolist() == first.y.bincount().tolist()
+
+
+def test_no_more_than_the_buffer_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "BUFFER", 4)
+    read: list[int] = []
+
+    def samples() -> Generator[tuple[int, bytes], None, None]:
+        for i in range(50):
+            read.append(i)
+            yield i, b""
+
+    order = []
+    for row, _ in stream._shuffled(samples(), np.random.default_rng(0)):
+        order.append(row)
+        assert len(read) - len(order) <= 4
+    assert sorted(order) == read != order
 
 
 def test_a_pass_that_is_left_ends_its_threads(both: tuple[ImageTask, ImageTask]) -> None:
