@@ -47,6 +47,7 @@ def shard(
     """
     from lupi.compare.settings import ComparisonSettings
     from lupi.configs import find_settings
+    from lupi.data.index import PARTS, Finding, Findings
     from lupi.settings import override, read_yaml
     from lupi.tasks.registry import shard_task
 
@@ -54,11 +55,11 @@ def shard(
     task = ComparisonSettings.parse(raw, "").task
     with resumable(), progress_of("pictures") as show:
         about = shard_task(task, out, shard_size, show)
-    counts = {part: sum(sizes) for part, sizes in about["n_pictures"].items()}
-    n_shards = {part: len(sizes) for part, sizes in about["n_pictures"].items()}
-    if about["bad"] or about["notes"]:
-        n_found = len(about["bad"]) + len(about["notes"])
-        say(f"{n_found} findings, each named in {escape(str(out / 'shards.json'))}")
+    counts = {part: sum(about["n_pictures"][part]) for part in PARTS}
+    n_shards = {part: len(about["n_pictures"][part]) for part in PARTS}
+    bad, notes = ([Finding(**found) for found in about[kind]] for kind in ("bad", "notes"))
+    for line in Findings("skip", bad, notes).lines():
+        say(escape(line))
     if as_json:
         print_json({"folder": str(out), "n_pictures": counts, "n_shards": n_shards})
         return

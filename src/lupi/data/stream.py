@@ -1,8 +1,8 @@
 """Pictures streamed from shards: memory holds a buffer of them, whatever their number.
 
 The order of a pass is a function of its seed: shards are shuffled, then pictures within a buffer
-that is filled from them. Labels and boxes of all rows are in memory (about 100 bytes a row), so x*
-under a control, subsets and fractions are those of the cache.
+that is filled from them. Labels and boxes of all rows are in memory, so x* under a control, subsets
+and fractions are those of the cache.
 """
 
 import zlib
