@@ -1,14 +1,15 @@
 """Count what a training step of every arm in the paper's settings files costs.
 
-    python examples/sizing/measure.py > examples/sizing/measured.json
+    python examples/sizing/measure.py
 
-Operations and bytes are counted, hence the same on every machine. Seconds are CPU time of one
-thread, in turns with no-xstar, without the optimizer: trust their ratios only.
+It adds to measured.json beside it what that lacks: delete the file to measure anew. Operations and
+bytes are counted, hence the same on every machine. Seconds are CPU time of one thread, in turns
+with no-xstar, without the optimizer: trust their ratios only.
 """
 
+import gc
 import io
 import json
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from lupi.data.decode import decode_picture
 from lupi.data.pictures import Pictures
 from lupi.data.xstar import append_xstar
 from lupi.methods.registry import build_method
+from lupi.records import write_json
 from lupi.settings import merge, read_yaml
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
 
@@ -138,13 +140,15 @@ def decoding() -> dict[str, float]:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    path = Path(__file__).with_name("measured.json")
+    measured: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"kinds": {}}
     base = build("no-xstar", {}, {"name": "vgg16-bn", "dropout": 0.5})
     step(*base)  # the first is slow
-    found: dict[str, Any] = {}
     for _, settings in paper_files():
         for arm in settings.arms.values():
             network = merge(settings.network, arm.network)
-            if (name := kind(arm, network)) not in found:
-                found[name] = measure(arm, network, base)
-                print(name, file=sys.stderr)
-    print(json.dumps({"image_size": SIDE, "kinds": found, "decoding": decoding()}, indent=1))
+            if (name := kind(arm, network)) not in measured["kinds"]:
+                measured["kinds"][name] = measure(arm, network, base)
+                gc.collect()  # methods and their hooks hold on to each other
+                write_json(path, measured)
+    write_json(path, {**measured, "decoding": decoding()})
