@@ -207,7 +207,7 @@ def run_figures() -> dict[str, Any]:
     figures["lr"].update_yaxes(type="log", exponentformat="power")
     figures["variance"].update_yaxes(rangemode="tozero")
     for figure in figures.values():
-        figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.3})
+        figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.5})
     dashes = ("solid", "dash", "dot", "dashdot")
     looks = [
         {"color": colour, "dash": dashes[i % len(dashes)], "width": 2}
