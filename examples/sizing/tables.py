@@ -118,28 +118,36 @@ def steps() -> Iterator[Sequence[Any]]:
         )
 
 
+def files() -> Iterator[tuple[str, int, list[Run]]]:
+    """Yield the runs of each file, and of all together, with one seed and with more."""
+    for n_seeds in SEEDS:
+        every: list[Run] = []
+        for name, settings in paper_files():
+            its = list(runs(settings, n_seeds))
+            every += its
+            yield f"`{name}`", n_seeds, its
+        yield "all", n_seeds, every
+
+
 def totals() -> Iterator[Sequence[Any]]:
     """Add up the runs of each file."""
-    for name, settings in paper_files():
-        for n_seeds in SEEDS:
-            every = list(runs(settings, n_seeds))
-            flops = sum(run.flops for run in every)
-            row = [f"`{name}`", n_seeds, len(every), f"{flops / 1e18:,.0f}"]
-            for gpu in GPUS.values():
-                used = hours(flops, gpu)
-                row += [f"{used:,.0f}", f"{used * gpu.dollars:,.0f}"]
-            yield row
+    for name, n_seeds, every in files():
+        flops = sum(run.flops for run in every)
+        row = [name, n_seeds, len(every), f"{flops / 1e18:,.0f}"]
+        for gpu in GPUS.values():
+            used = hours(flops, gpu)
+            row += [f"{used:,.0f}", f"{used * gpu.dollars:,.0f}"]
+        yield row
 
 
 def walls() -> Iterator[Sequence[Any]]:
     """Spread the runs of each file over GPUs, one run on each at a time."""
-    for name, settings in paper_files():
-        for n_seeds in SEEDS:
-            row: list[Any] = [f"`{name}`", n_seeds]
-            for gpu in GPUS.values():
-                durations = [hours(run.flops, gpu) / 24 for run in runs(settings, n_seeds)]
-                row += [f"{makespan(durations, n):,.1f}" for n in (1, 8, 64)]
-            yield row
+    for name, n_seeds, every in files():
+        row: list[Any] = [name, n_seeds]
+        for gpu in GPUS.values():
+            durations = [hours(run.flops, gpu) / 24 for run in every]
+            row += [f"{makespan(durations, n):,.1f}" for n in (1, 8, 64)]
+        yield row
 
 
 def one_training() -> Iterator[Sequence[Any]]:
