@@ -172,7 +172,7 @@ def test_from_a_url(
     for root in (address, f"{address}/{{}}?signed=1"):
         train = task_of(settings_of(root, on_bad="skip")).splits(13, 0).train
         assert torch.equal(whole(train, torch.Generator().manual_seed(0)).x, expected.x)
-    with pytest.raises(LupiError, match="nowhere/shards.json can't be read"):
+    with pytest.raises(LupiError, match=r"nowhere/shards.json can't be read"):
         task_of(settings_of(f"{address}/nowhere"))
 
 
@@ -180,7 +180,7 @@ def test_a_command_runs_only_if_the_environment_allows_it(
     made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     root = f"pipe:touch {tmp_path / 'ran'}; cat {made[1]}/{{}}"
-    with pytest.raises(LupiError, match="is a shell command.*LUPI_ALLOW_PIPES=1"):
+    with pytest.raises(LupiError, match=r"is a shell command.*LUPI_ALLOW_PIPES=1"):
         task_of(settings_of(root, on_bad="skip"))
     assert not (tmp_path / "ran").exists()
     monkeypatch.setenv("LUPI_ALLOW_PIPES", "1")
@@ -188,7 +188,7 @@ def test_a_command_runs_only_if_the_environment_allows_it(
 
 
 def test_a_url_of_another_kind() -> None:
-    with pytest.raises(LupiError, match="gopher://x can't be opened; webdataset knows .*https"):
+    with pytest.raises(LupiError, match=r"gopher://x can't be opened; webdataset knows .*https"):
         task_of(settings_of("gopher://x"))
 
 
@@ -293,7 +293,7 @@ def test_an_index_that_is_not_ours(made: tuple[Path, Path], tmp_path: Path) -> N
     root = copied(made, tmp_path / "copy")
     about = json.loads((root / "shards.json").read_text())
     (root / "rows.safetensors").write_bytes(b"other")
-    with pytest.raises(LupiError, match="rows.safetensors does not belong to shards.json"):
+    with pytest.raises(LupiError, match=r"rows.safetensors does not belong to shards.json"):
         read_all(root)
     for content in ("{", "[]", "{}", json.dumps({**about, "format": 99})):
         (root / "shards.json").write_text(content)
