@@ -271,8 +271,12 @@ def read_runs(folder: Path, plan: Iterable[PlannedRun], warnings: list[str]) -> 
 def run_identity(settings: Mapping[str, Any]) -> str:
     """Return the identity of a run's resolved settings: the name of its folder."""
     resolved = {**settings, "task": _data_of(settings["task"])}
+    # What came to the settings later is in the identity of those runs only that set it.
     if not resolved.get("trial"):
-        resolved.pop("trial", None)  # only trials have it in their identity
+        resolved.pop("trial", None)
+    if "train" in resolved:
+        train = resolved["train"]
+        resolved["train"] = {k: v for k, v in train.items() if (k, v) != ("accumulate", 1)}
     return fingerprint(resolved)
 
 
