@@ -17,6 +17,7 @@ Anything may be killed at any moment: a file is either whole or absent, except t
 
 import json
 import os
+import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -31,7 +32,8 @@ FORMAT = 1
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file, then rename it to `path`: whole or absent."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Of this process alone, on storage that other machines write to as well.
+    temporary = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.tmp")
     try:
         write(temporary)
         with temporary.open("rb") as file:

@@ -198,6 +198,15 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, settings: str) -> None:
         (["compare", "small.yaml", "--set", "train.epochs=0"], "train.epochs: got 0"),
         (["compare", "small.yaml", "--set", "train"], "--set takes key.path=value"),
         (["compare", "small.yaml", "--set", "train.epoks=3"], "did you mean `epochs`"),
+        (
+            ["compare", "small.yaml", "--address", "auto"],
+            "--address is for --engine ray",
+        ),
+        (["compare", "small.yaml", "--minutes", "9"], "--minutes is for --engine slurm"),
+        (
+            ["compare", "small.yaml", "--engine", "slurm", "--sbatch", "gpu"],
+            "--sbatch takes KEY=VALUE",
+        ),
         (["train", "small.yaml", "--arm", "het"], "did you mean `het-dropout`"),
         (["train", "small.yaml", "--size", "0"], "size: got 0"),
         (["train", "small.yaml", "--set", "tuning.seeds=1"], "are still to be tuned"),

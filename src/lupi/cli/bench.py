@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress, track
 from rich.table import Table
 
+from lupi.cli.engines import n_cores
 from lupi.cli.output import Json, print_json, stderr
 from lupi.errors import LupiError
 
@@ -19,7 +20,8 @@ class _Task(StrEnum):
 
 def bench(
     methods: Annotated[
-        list[str] | None, typer.Argument(help="Which methods. By default all of them.")
+        list[str] | None,
+        typer.Argument(help="Which methods, by default all of them. Or `compare`: see below."),
     ] = None,
     task: Annotated[_Task, typer.Option(help="What they are measured on.")] = _Task.pictures,
     rounds: Annotated[int, typer.Option(min=2, help="Measurements of each, in turns.")] = 6,
@@ -28,6 +30,12 @@ def bench(
     onnx: Annotated[
         bool, typer.Option("--onnx", help="Time the student as exported to ONNX, too.")
     ] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=2, help="Of `compare`. By default all cores.")
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(min=2, help="Of `compare`: small runs in each measurement.")
+    ] = 16,
     as_json: Json = False,
 ) -> None:
     """Measure a training step of each method on a VGG-16-BN at 64x64, against no-xstar's.
@@ -40,7 +48,15 @@ def bench(
     hypotheses, also as tokens and sentences a second.
 
     Example: `lupi bench het-dropout` takes about two minutes on one core.
+
+    `compare` measures what a comparison makes of many cores: the throughput of small runs with
+    several workers over that with one, seconds of their start-up, and memory of a worker.
+
+    Example: `lupi bench compare --workers 2`
     """
+    if methods == ["compare"]:
+        _bench_compare(workers or max(2, n_cores()), runs, rounds, as_json)
+        return
     from lupi import bench as benchmarks
     from lupi.methods.registry import find_method
     from lupi.methods.registry import methods as all_methods
@@ -86,3 +102,27 @@ def bench(
         rate = [f"{row['per_second']:.0f} {row['unit']}"] if "unit" in row else []
         table.add_row(row["what"], row["name"], f"{row['ratio']:.2f}", row["over"], seconds, *rate)
     Console().print(table)
+
+
+def _bench_compare(n_workers: int, n_runs: int, rounds: int, as_json: bool) -> None:
+    from lupi.compare.throughput import measure_throughput
+
+    with Progress(console=stderr, transient=True) as progress:
+        total = 1 + n_workers + 2 * rounds * n_runs
+        bar = progress.add_task("small runs", total=total)
+        found = measure_throughput(n_workers, n_runs, rounds, lambda: progress.advance(bar))
+    if as_json:
+        print_json({"runs": n_runs, "rounds": rounds, **found})
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("workers", "runs a minute", "start-up", "memory of a worker"):
+        table.add_column(column, justify="right")
+    for row in found["workers"]:
+        table.add_row(
+            str(row["n"]),
+            f"{row['runs_per_minute']:.1f}",
+            f"{row['start_up_seconds']:.1f} s",
+            f"{row['peak_memory_bytes'] / 1e9:.2f} GB",
+        )
+    Console().print(table)
+    print(f"throughput of {n_workers} workers over one: {found['ratio']:.2f}")

@@ -1,6 +1,5 @@
 """`lupi compare`: run a comparison, or what is left of it, to its verdict."""
 
-import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -11,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from lupi.cli import engines
 from lupi.cli.output import Json, Out, Sets, Workers, prepare_data, print_summary, resumable, say
 
 if TYPE_CHECKING:
-    from lupi.compare.settings import Plan
+    from lupi.compare.jobs import Engine
+    from lupi.compare.plan import Plan
     from lupi.records import ComparisonRecord, PlannedRun
 
 TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet", ".pq")
@@ -47,6 +48,13 @@ def compare(
     set_: Sets = None,
     out: Out = None,
     workers: Workers = None,
+    engine: engines.Name = engines.EngineName.local,
+    address: engines.Address = None,
+    cpus: engines.Cpus = None,
+    gpus: engines.Gpus = 0,
+    memory: engines.Memory = None,
+    minutes: engines.Minutes = None,
+    sbatch: engines.Sbatch = None,
     as_json: Json = False,
 ) -> None:
     """Train every arm at every size with every seed, and judge whether x* helped.
@@ -62,6 +70,10 @@ def compare(
     and the methods are compared with their controls, gradient boosting and a linear model.
 
     Example: `lupi compare pupils.csv --target G3 --privileged G1,G2 --ignore Id`
+
+    On many machines, records and data in a folder that they share:
+
+    Example: `lupi compare mine.yaml --engine ray --address auto`
     """
     from lupi.configs import find_settings
     from lupi.report.provenance import as_yaml
@@ -77,7 +89,8 @@ def compare(
     if print_settings:
         print(as_yaml(raw), end="")
         return
-    run_comparison(raw, out, workers, as_json, command=command_line())
+    does = engines.make_engine(engine, workers, address, cpus, gpus, memory, minutes, sbatch)
+    run_comparison(raw, out, does, as_json, command=command_line())
 
 
 def _refuse_columns(columns: dict[str, str | None]) -> None:
@@ -118,15 +131,8 @@ def command_line() -> str:
     return shlex.join(["lupi", *sys.argv[1:]])
 
 
-def n_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def run_comparison(
-    raw: dict[str, Any], out: Path | None, workers: int | None, as_json: bool, command: str
+    raw: dict[str, Any], out: Path | None, engine: "Engine", as_json: bool, command: str
 ) -> None:
     """Run a comparison from its raw settings and print its verdict."""
     from lupi.compare.comparison import phases
@@ -135,7 +141,7 @@ def run_comparison(
     folder = out or Path("runs") / plan.settings.name
     with resumable():
         for phase in phases(plan, folder):
-            do_runs(phase, folder, workers or n_cores())
+            do_runs(phase, folder, engine)
     print_summary(folder, as_json, command)
     if plan.settings.task["name"] != "translation":  # whose student is used by `lupi translate`
         say(f"to ship a student: lupi export {folder} --out FOLDER")
@@ -143,7 +149,8 @@ def run_comparison(
 
 def prepared_plan(raw: dict[str, Any]) -> "Plan":
     """Check the settings of a comparison, decode its pictures, say what is odd, list its runs."""
-    from lupi.compare.settings import ComparisonSettings, check, make_plan
+    from lupi.compare.plan import check, make_plan
+    from lupi.compare.settings import ComparisonSettings
 
     settings = ComparisonSettings.parse(raw, "")
     check(settings)
@@ -158,7 +165,7 @@ def prepared_plan(raw: dict[str, Any]) -> "Plan":
 def do_runs(
     plan: "Plan",
     folder: Path,
-    n_workers: int,
+    engine: "Engine",
     pilot: "Callable[[PlannedRun], bool] | None" = None,
 ) -> None:
     """Do what a plan lacks, its trials until it is tuned, under a live table.
@@ -167,7 +174,6 @@ def do_runs(
     """
     from lupi.cli.live import LiveTable
     from lupi.compare.comparison import opened
-    from lupi.compare.engine import execute
     from lupi.records import read_comparison
 
     with opened(plan, folder) as jobs:
@@ -177,10 +183,10 @@ def do_runs(
         if plan.is_tuned:
             ids = {run.plan.run_id for run in record.runs}
             jobs = [job for job in jobs if job.run_id in ids]
-        say(f"{_work(plan, record, len(jobs))}, {n_workers} at a time, in {folder}")
+        say(f"{_work(plan, record, len(jobs))}, {escape(engine.about)}, in {folder}")
         split = "test" if plan.is_tuned and pilot is None else "val"
         table = LiveTable(record, split, trials=not plan.is_tuned)
-        table.follow(execute(jobs, n_workers))
+        table.follow(engine.execute(jobs))
 
 
 def _work(plan: "Plan", record: "ComparisonRecord", n_jobs: int) -> str:

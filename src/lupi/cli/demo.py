@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lupi.cli.engines import make_engine
 from lupi.cli.output import Json, Sets, Workers
 
 
@@ -33,4 +34,4 @@ def demo(
         print(text, end="")
         return
     raw = override(yaml.safe_load(text), set_ or [])
-    run_comparison(raw, out, workers, as_json, command=command_line())
+    run_comparison(raw, out, make_engine(workers=workers), as_json, command=command_line())

@@ -14,7 +14,7 @@ from rich.table import Table
 from lupi.cli.output import say, stderr
 
 if TYPE_CHECKING:
-    from lupi.compare.engine import Event
+    from lupi.compare.jobs import Event
     from lupi.records import ComparisonRecord, PlannedRun
 
 
@@ -38,6 +38,7 @@ class LiveTable:
         self._scores: dict[tuple[str, int], list[float]] = defaultdict(list)
         self._now: dict[str, str] = {}
         self._failed: list[str] = []
+        self._peak_memory = 0
         finished = [run for run in runs if run.result is not None]
         for run in finished:
             assert run.result is not None
@@ -66,10 +67,13 @@ class LiveTable:
                 self._take(event)
                 if event.what in ("finished", "failed"):
                     self._line(event, time.monotonic() - started)
+        if self._peak_memory:
+            say(f"memory of a worker: {self._peak_memory / 1e9:.2f} GB at most")
         for text in self._failed:
             say(f"[red]failed[/] {text}")
 
     def _take(self, event: "Event") -> None:
+        self._peak_memory = max(self._peak_memory, event.peak_memory)
         plan = self._cells[event.run_id][0]
         name = f"{plan.arm}, n = {plan.size}, seed {plan.seed}"
         if event.what == "started":

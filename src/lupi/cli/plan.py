@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lupi.cli.engines import make_engine, n_cores
 from lupi.cli.output import Json, Out, Sets, Workers, print_json, resumable, say, stderr
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def plan(
 
     Example: `lupi plan mine.yaml --gain 2 --pilot 3`
     """
-    from lupi.cli.compare import do_runs, n_cores, prepared_plan
+    from lupi.cli.compare import do_runs, prepared_plan
     from lupi.compare.comparison import phases
     from lupi.configs import find_settings
     from lupi.errors import LupiError
@@ -68,7 +69,7 @@ def plan(
 
     with resumable():
         for phase in phases(comparison, folder):
-            do_runs(phase, folder, n_workers, in_pilot)
+            do_runs(phase, folder, make_engine(workers=n_workers), in_pilot)
         own_unit = gain / 100 if is_share(comparison.metric.name) else gain
         with stderr.status("simulating verdicts"):
             found = plan_seeds(read_comparison(folder), own_unit, power / 100)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from lupi.compare.engine import Event, Job, execute
-from lupi.compare.settings import Plan
+from lupi.compare.jobs import Engine, Event, Job
+from lupi.compare.plan import Plan
 from lupi.compare.tuning import changed
 from lupi.errors import LupiError
 from lupi.evidence.tuning import choose
@@ -98,8 +98,8 @@ def _without_result(plan: Plan, folder: Path) -> str:
     return ", ".join(f"{trial.arm} seed {trial.seed} ({trial.run_id})" for trial in missing)
 
 
-def compare(plan: Plan, folder: Path, n_workers: int) -> Generator[Event]:
+def compare(plan: Plan, folder: Path, engine: Engine) -> Generator[Event]:
     """Do the missing trials and runs, and yield what happens."""
     for phase in phases(plan, folder):
         with opened(phase, folder) as jobs:
-            yield from execute(jobs, n_workers)
+            yield from engine.execute(jobs)

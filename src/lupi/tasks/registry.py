@@ -1,5 +1,6 @@
 """Tasks by name."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,13 @@ def build_task(task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
     cls, options = _lookup(task)
     built: AnyTask = cls(cls.Settings.parse(options, "task"), cls.Network.parse(network, "network"))
     return built
+
+
+def with_network(task: AnyTask, network: dict[str, Any]) -> AnyTask:
+    """Return a task over the same data, not loaded again, with another network."""
+    other = copy.copy(task)
+    other.network_settings = type(task.network_settings).parse(network, "network")
+    return other
 
 
 def prepare_task(task: dict[str, Any], on_decoded: OnDecoded) -> list[str]:

@@ -61,7 +61,7 @@ class TableTask:
 
     def __init__(self, settings: TableSettings, network: TableNetworkSettings) -> None:
         self._table = table = load_table(settings)
-        self._network_settings = network
+        self.network_settings = network
         self._target = settings.target
         self._csv = settings.model_dump(include={"separator", "header", "decimal"})
         self.is_regression = table.kind == "regression"
@@ -152,7 +152,7 @@ class TableTask:
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
         n_outputs = 2 if self.is_regression else len(self._table.classes)
-        return build_network(self._network_settings, self._layout.width, n_outputs)
+        return build_network(self.network_settings, self._layout.width, n_outputs)
 
     def example(self) -> Tensor:
         """Return two rows."""

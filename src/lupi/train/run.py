@@ -28,7 +28,7 @@ from lupi.records import (
     write_whole,
 )
 from lupi.settings import Settings
-from lupi.tasks.registry import build_task, resolve_task
+from lupi.tasks.registry import AnyTask, build_task, resolve_task
 from lupi.train.classical import CLASSICAL, find_learner, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import Row, fit
@@ -36,6 +36,8 @@ from lupi.train.processes import alone, as_input
 from lupi.train.settings import TrainSettings
 
 N_PICTURES = 8
+
+LoadTask = Callable[[dict[str, Any], dict[str, Any]], AnyTask]
 
 
 class RunSettings(Settings):
@@ -73,6 +75,7 @@ def run(
     folder: Path,
     on_epoch: Callable[[Row], None] = lambda row: None,
     fabric: Fabric | None = None,
+    load: LoadTask = build_task,
 ) -> dict[str, Any]:
     """Do a run, or what is left of it, and return its result. A finished run is only read.
 
@@ -82,11 +85,12 @@ def run(
         on_epoch: called with each new row of metrics.
         fabric: of the processes that train together; by default this one alone. All of them
             call this, the first one writes, and the others return nothing.
+        load: makes the task from its settings and the network's: a worker has its data already.
     """
     fabric = fabric or alone(settings.train)
     if not fabric.is_global_zero:
         if not fabric.broadcast(None):
-            _run(settings, folder, on_epoch, fabric)
+            _run(settings, folder, on_epoch, fabric, load)
         return {}
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
@@ -95,7 +99,7 @@ def run(
         (folder / "failure.txt").unlink(missing_ok=True)
         write_json(folder / "settings.json", settings.resolved())
         write_json(folder / "environment.json", _environment(settings, fabric))
-        result = _run(settings, folder, on_epoch, fabric)
+        result = _run(settings, folder, on_epoch, fabric, load)
         write_json(folder / "result.json", result)
         (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
         if settings.trial:
@@ -108,9 +112,10 @@ def _run(
     folder: Path,
     on_epoch: Callable[[Row], None],
     fabric: Fabric,
+    load: LoadTask,
 ) -> dict[str, Any]:
     torch.set_num_threads(settings.train.n_threads)
-    task = build_task(settings.task, settings.network)
+    task = load(settings.task, settings.network)
     if settings.method in CLASSICAL:
         return _run_classical(settings, task) if fabric.is_global_zero else {}
     splits = splits_for(find_method(settings.method), task, settings)

@@ -5,24 +5,14 @@ from typing import Any
 import pytest
 
 from lupi.compare.comparison import compare, missing_jobs
-from lupi.compare.engine import Job, execute
-from lupi.compare.settings import ComparisonSettings, make_plan
+from lupi.compare.engines.local import local_engine
+from lupi.compare.jobs import Job
+from lupi.compare.plan import make_plan
+from lupi.compare.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.records import read_comparison
 from lupi.train.run import RunSettings
-
-RAW: dict[str, Any] = {
-    "name": "small",
-    "task": {"name": "digits"},
-    "network": {"width": 2},
-    "train": {"epochs": 2, "batch_size": 16},
-    "arms": {
-        "no-xstar": {"method": "no-xstar"},
-        "het": {"method": "het-dropout", "controls": ["shuffled"]},
-    },
-    "sizes": [20],
-    "seeds": 1,
-}
+from small_comparison import RAW
 
 
 def job(folder: Path, name: str, **changes: Any) -> Job:
@@ -39,7 +29,7 @@ def test_one_failing_run_does_not_stop_the_others(tmp_path: Path) -> None:
         job(tmp_path, "bad", settings={"sites": ["nowhere"]}),
         job(tmp_path, "also-good", seed=1),
     ]
-    last = {event.run_id: event for event in execute(jobs, n_workers=1)}
+    last = {event.run_id: event for event in local_engine(1).execute(jobs)}
     assert {name: event.what for name, event in last.items()} == {
         "good": "finished",
         "bad": "failed",
@@ -52,7 +42,7 @@ def test_one_failing_run_does_not_stop_the_others(tmp_path: Path) -> None:
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     jobs = [job(tmp_path, "killed", train={"epochs": 50}), job(tmp_path, "next")]
     last = {}
-    for event in execute(jobs, n_workers=1):
+    for event in local_engine(1).execute(jobs):
         last[event.run_id] = event
         if event.run_id == "killed" and event.what == "epoch":
             for child in multiprocessing.active_children():
@@ -64,10 +54,10 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
 
 def test_only_what_is_missing_is_done(tmp_path: Path) -> None:
     plan = make_plan(ComparisonSettings.parse(RAW, ""))
-    events = [event.what for event in compare(plan, tmp_path, n_workers=2)]
+    events = [event.what for event in compare(plan, tmp_path, local_engine(2))]
     assert events.count("finished") == 3
     assert missing_jobs(plan, tmp_path) == []
-    assert list(compare(plan, tmp_path, n_workers=2)) == []
+    assert list(compare(plan, tmp_path, local_engine(2))) == []
     record = read_comparison(tmp_path)
     assert len(record.finished) == 3
     assert not record.warnings
@@ -78,12 +68,12 @@ def test_only_what_is_missing_is_done(tmp_path: Path) -> None:
 
 def test_two_comparisons_in_one_folder_are_kept_apart(tmp_path: Path) -> None:
     plan = make_plan(ComparisonSettings.parse(RAW, ""))
-    first = compare(plan, tmp_path, n_workers=1)
+    first = compare(plan, tmp_path, local_engine(1))
     next(first)
     recorded = (tmp_path / "comparison.json").read_text()
     other = make_plan(ComparisonSettings.parse({**RAW, "seeds": 2}, ""))
     with pytest.raises(LupiError, match="another lupi is at work"):
-        next(compare(other, tmp_path, n_workers=1))
+        next(compare(other, tmp_path, local_engine(1)))
     assert (tmp_path / "comparison.json").read_text() == recorded
     first.close()
-    assert len(list(compare(plan, tmp_path, n_workers=1))) > 0  # the folder is free again
+    assert len(list(compare(plan, tmp_path, local_engine(1)))) > 0  # the folder is free again

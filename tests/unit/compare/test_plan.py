@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from lupi.compare.settings import ComparisonSettings, make_plan
+from lupi.compare.plan import make_plan
+from lupi.compare.settings import ComparisonSettings
 from lupi.errors import LupiError
 
 

@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 import lupi.configs
-from lupi.compare.settings import ComparisonSettings, make_plan
+from lupi.compare.plan import make_plan
+from lupi.compare.settings import ComparisonSettings
 from lupi.compare.table import default_sizes, table_comparison
 from lupi.data.table import TableSettings
 from lupi.errors import LupiError

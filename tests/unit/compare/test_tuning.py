@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from lupi.compare.comparison import compare, missing_jobs, opened, phases, tune
-from lupi.compare.settings import ComparisonSettings, Plan, check, make_plan
+from lupi.compare.engines.local import local_engine
+from lupi.compare.plan import Plan, check, make_plan
+from lupi.compare.settings import ComparisonSettings
 from lupi.compare.tuning import TuningSettings, try_for
 from lupi.errors import LupiError
 from lupi.methods.registry import methods
@@ -138,14 +140,18 @@ def test_trials_without_a_result_are_named(tmp_path: Path) -> None:
 def test_from_trials_to_runs(tmp_path: Path) -> None:
     raw = {"sizes": [20], "seeds": 1, "tuning": {"n_trials": 2, "seeds": 1}}
     plan = plan_of(**raw)
-    done = [event.run_id for event in compare(plan, tmp_path, 1) if event.what == "finished"]
+    done = [
+        event.run_id
+        for event in compare(plan, tmp_path, local_engine(1))
+        if event.what == "finished"
+    ]
     assert len(done) == 6 + 3
     trial = json.loads((tmp_path / done[0] / "result.json").read_text())
     assert set(trial["metrics"]) == {"val"}
     assert not (tmp_path / done[0] / "checkpoint").exists()
     run = json.loads((tmp_path / done[-1] / "result.json").read_text())
     assert set(run["metrics"]) == {"val", "test"}
-    assert list(compare(plan, tmp_path, 1)) == []
+    assert list(compare(plan, tmp_path, local_engine(1))) == []
 
 
 def given(method: str, **changes: Any) -> RunSettings:

@@ -9,34 +9,23 @@ import multiprocessing
 import os
 import signal
 import threading
-import traceback
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from lupi.records import write_text
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A run to do: resolved settings and the folder of its record."""
-
-    run_id: str
-    settings: dict[str, Any]
-    folder: Path
+from lupi.compare.jobs import Engine, Event, Job, record_failure
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened to a run."""
+def local_engine(n_workers: int) -> Engine:
+    """Return the engine of this machine."""
 
-    run_id: str
-    what: Literal["started", "epoch", "finished", "failed"]
-    content: dict[str, Any]
-    """A row of metrics, a result, or {"error": text}."""
+    def execute(jobs: list[Job]) -> Generator[Event]:
+        with Workers(min(n_workers, len(jobs))) as workers:
+            yield from workers.do(jobs)
+
+    return Engine(execute, f"{n_workers} at a time")
 
 
 @dataclass(slots=True)
@@ -46,11 +35,25 @@ class _Worker:
     job: Job | None = None
 
 
-def execute(jobs: list[Job], n_workers: int) -> Generator[Event]:
-    """Do the jobs in their order and yield what happens; closing the iterator ends the workers."""
-    todo = list(reversed(jobs))
-    workers = [_start() for _ in range(min(n_workers, len(jobs)))]
-    try:
+class Workers:
+    """Some processes, to be used in a `with`: they end when it ends."""
+
+    def __init__(self, n: int) -> None:
+        self._workers = [_start() for _ in range(n)]
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *ended_by: object) -> None:
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.process.join()
+            worker.connection.close()
+
+    def do(self, jobs: list[Job]) -> Generator[Event]:
+        """Do the jobs in their order and yield what happens."""
+        todo, workers = list(reversed(jobs)), self._workers
         for worker in workers:
             yield from _give(worker, todo)
         while busy := [worker for worker in workers if worker.job is not None]:
@@ -65,12 +68,6 @@ def execute(jobs: list[Job], n_workers: int) -> Generator[Event]:
                     if not worker.process.is_alive():
                         workers[i] = worker = _start()
                     yield from _give(worker, todo)
-    finally:
-        for worker in workers:
-            worker.process.kill()
-        for worker in workers:
-            worker.process.join()
-            worker.connection.close()
 
 
 def _start() -> _Worker:
@@ -97,7 +94,12 @@ def _hear(worker: _Worker) -> Event:
     except (EOFError, ConnectionResetError):
         worker.process.join()
         error = f"the worker process ended with exit code {worker.process.exitcode}"
-        write_text(worker.job.folder / "failure.txt", error)
+        if worker.process.exitcode == -signal.SIGKILL:
+            error += (
+                ": someone killed it, most likely the system because memory ran out; use fewer "
+                "--workers or a smaller batch_size, and give the same command again"
+            )
+        record_failure(worker.job, error)
         return Event(worker.job.run_id, "failed", {"error": error})
     return event
 
@@ -106,26 +108,18 @@ def _work(connection: Connection) -> None:
     """Be a worker: do the jobs that come, until nobody is there to send any."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    from lupi.compare.worker import do
+
     while True:
         try:
             job: Job = connection.recv()
         except EOFError:
             return
-        connection.send(_do(job, connection))
 
+        def tell(row: dict[str, Any], run_id: str = job.run_id) -> None:
+            connection.send(Event(run_id, "epoch", row))
 
-def _do(job: Job, connection: Connection) -> Event:
-    from lupi.train.run import RunSettings, run
-
-    def tell(row: dict[str, Any]) -> None:
-        connection.send(Event(job.run_id, "epoch", row))
-
-    try:
-        result = run(RunSettings.model_validate(job.settings), job.folder, on_epoch=tell)
-    except Exception as error:
-        write_text(job.folder / "failure.txt", traceback.format_exc())
-        return Event(job.run_id, "failed", {"error": f"{type(error).__name__}: {error}"})
-    return Event(job.run_id, "finished", result)
+        connection.send(do(job, tell))
 
 
 def _end_with_parent() -> None:

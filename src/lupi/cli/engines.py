@@ -1,0 +1,120 @@
+"""Which engine does the runs, from the options of a command."""
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lupi.errors import LupiError
+
+if TYPE_CHECKING:
+    from lupi.compare.jobs import Engine
+
+PANEL = "Engine: where the runs are done"
+
+
+class EngineName(StrEnum):
+    """The engines there are."""
+
+    local = "local"
+    ray = "ray"
+    slurm = "slurm"
+
+
+Name = Annotated[
+    EngineName,
+    typer.Option(
+        "--engine",
+        rich_help_panel=PANEL,
+        help="This machine, a Ray cluster or Slurm. Results do not depend on it.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=PANEL,
+        help="Of the Ray cluster: HOST:PORT, or `auto` on one of its machines. By default `local`: "
+        "Ray is started on this machine.",
+    ),
+]
+Cpus = Annotated[
+    int | None,
+    typer.Option(
+        min=1, rich_help_panel=PANEL, help="Cores of one run. By default train.n_threads."
+    ),
+]
+Gpus = Annotated[float, typer.Option(min=0, rich_help_panel=PANEL, help="GPUs of one run.")]
+Memory = Annotated[
+    float | None,
+    typer.Option(min=0.001, metavar="GB", rich_help_panel=PANEL, help="Memory of one run."),
+]
+Minutes = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        rich_help_panel=PANEL,
+        help="Of one Slurm job, by default 60; a run that takes longer is requeued.",
+    ),
+]
+Sbatch = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sbatch",
+        metavar="KEY=VALUE",
+        rich_help_panel=PANEL,
+        help="An option of sbatch, such as `partition=gpu`. May be given several times.",
+    ),
+]
+
+
+def n_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def make_engine(
+    name: EngineName = EngineName.local,
+    workers: int | None = None,
+    address: str | None = None,
+    cpus: int | None = None,
+    gpus: float = 0,
+    memory: float | None = None,
+    minutes: int | None = None,
+    sbatch: list[str] | None = None,
+) -> "Engine":
+    """Return the engine that options name, and refuse those of another."""
+    clusters = (EngineName.ray, EngineName.slurm)
+    for option, value, engines in (
+        ("address", address, clusters[:1]),
+        ("cpus", cpus, clusters),
+        ("gpus", gpus, clusters),
+        ("memory", memory, clusters),
+        ("minutes", minutes, clusters[1:]),
+        ("sbatch", sbatch, clusters[1:]),
+    ):
+        if value and name not in engines:
+            raise LupiError(f"--{option} is for --engine {' or '.join(engines)}, not {name}")
+    if name is EngineName.local:
+        from lupi.compare.engines.local import local_engine
+
+        return local_engine(workers or n_cores())
+    from lupi.compare.jobs import Resources
+
+    per_run = Resources(cpus, gpus, memory)
+    if name is EngineName.ray:
+        from lupi.compare.engines.ray import ray_engine
+
+        return ray_engine(address or "local", per_run, workers)
+    from lupi.compare.engines.slurm import slurm_engine
+
+    return slurm_engine(per_run, minutes, _pairs(sbatch or []), workers)
+
+
+def _pairs(given: list[str]) -> dict[str, str]:
+    for text in given:
+        if "=" not in text.strip("="):
+            raise LupiError(f"--sbatch takes KEY=VALUE, such as partition=gpu; got {text!r}")
+    return dict(text.split("=", 1) for text in given)

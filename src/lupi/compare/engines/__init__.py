@@ -1,0 +1,1 @@
+"""Engines: who does the runs of a comparison. Results do not depend on it."""

@@ -1,0 +1,193 @@
+"""The runs that a comparison's settings stand for, checked before the first of them starts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lupi.compare.settings import ArmSettings, ComparisonSettings
+from lupi.compare.tuning import TuningSettings, try_for
+from lupi.core import Control
+from lupi.errors import LupiError
+from lupi.methods.registry import build_method
+from lupi.records import Arm, Candidate, Metric, PlannedRun, planned_trials
+from lupi.settings import merge, unknown_name
+from lupi.tasks.registry import AnyTask, build_task
+from lupi.train.classical import CLASSICAL, check_classical, find_learner
+from lupi.train.run import RunSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a comparison consists of."""
+
+    settings: ComparisonSettings
+    arms: list[Arm]
+    metric: Metric
+    runs: list[tuple[PlannedRun, RunSettings]]
+    warnings: tuple[str, ...] = ()
+    """What the task found in its data that a reader of the verdict must know."""
+    candidates: list[Candidate] = field(default_factory=list)
+    trials: list[tuple[PlannedRun, RunSettings]] = field(default_factory=list)
+    """The runs by which tuning chooses among the candidates."""
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether `runs` have the settings they shall have."""
+        return not self.candidates or any(candidate.chosen for candidate in self.candidates)
+
+
+def check(settings: ComparisonSettings) -> None:
+    """Find the mistakes that show without data: decoding may take minutes."""
+    _first_runs(settings)
+    _list_trials(settings)
+
+
+def make_plan(settings: ComparisonSettings) -> Plan:
+    """Check every setting, build every arm once, and list the runs, one seed after another."""
+    task = None
+    arms: list[Arm] = []
+    runs: list[tuple[PlannedRun, RunSettings]] = []
+    first_runs = _first_runs(settings)
+    candidates, trials = _list_trials(settings)
+    largest = max([*settings.sizes, *(planned.size for planned, _ in trials)])
+    for family, name, arm in _arms(settings):
+        method = find_learner(arm.method)
+        task = _try_out(first_runs[name, settings.sizes[0]], largest, name)
+        for control in _controls(arm):
+            suffix = "" if control == "real" else f"/{control}"
+            full_name = name + suffix
+            arms.append(
+                Arm(
+                    name=full_name,
+                    method=arm.method,
+                    control=control,
+                    uses_xstar=_uses_xstar(arm),
+                    sees_xstar_at_test=method.sees_xstar_at_test,
+                    xstar_frac=arm.xstar_frac,
+                    family=family + suffix if arm.xstar_fracs else "",
+                    classical=arm.method in CLASSICAL,
+                )
+            )
+            for size in settings.sizes:
+                for seed in settings.seeds:
+                    place = {"control": control, "seed": seed}
+                    run = first_runs[name, size].model_copy(update=place)
+                    runs.append((PlannedRun(run.run_id, full_name, size, seed), run))
+        if arm.search is not None:  # a method's own ranges are tested with it
+            for candidate in (c for c in candidates if c.arm == name):
+                trial = next(run for planned, run in trials if planned.arm == candidate.name)
+                _try_out(trial, largest, candidate.name)
+    assert task is not None
+    _check_paper(settings, [arm.name for arm in arms])
+    runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
+    return Plan(settings, arms, task.metric, runs, task.warnings, candidates, trials)
+
+
+def _uses_xstar(arm: ArmSettings) -> bool:
+    return find_learner(arm.method).uses_xstar and arm.xstar_frac > 0
+
+
+def _controls(arm: ArmSettings) -> tuple[Control, ...]:
+    """Without x* there is nothing to replace: the arm is a control itself."""
+    return ("real", *arm.controls) if _uses_xstar(arm) else ("real",)
+
+
+def _first_runs(settings: ComparisonSettings) -> dict[tuple[str, int], RunSettings]:
+    """Return the first run of each arm at each size, every name and value checked."""
+    return {
+        (name, size): _run_settings(settings, name, arm, size, settings.seeds[0])
+        for _, name, arm in _arms(settings)
+        for size in settings.sizes
+    }
+
+
+def _list_trials(
+    settings: ComparisonSettings,
+) -> tuple[list[Candidate], list[tuple[PlannedRun, RunSettings]]]:
+    """Return what tuning tries, and the trials, one seed after another."""
+    tuning = settings.tuning
+    if not isinstance(tuning, TuningSettings):
+        return [], []
+    candidates: list[Candidate] = []
+    trials: list[tuple[PlannedRun, RunSettings]] = []
+    seeds, size = tuning.trial_seeds(settings.seeds), tuning.trial_size(settings.sizes)
+    for family, name, arm in _arms(settings):
+        if arm.method in CLASSICAL:
+            if arm.search is not None:
+                raise LupiError(
+                    f"arms.{name}.search: {arm.method} chooses by validation rows itself, among "
+                    "the values of its settings: drop `search`"
+                )
+            continue
+        given = _run_settings(settings, name, arm, size, seeds[0])
+        tried = list(try_for(family, given, arm.search, tuning.n_trials))
+        for control in _controls(arm) if tuning.controls == "own" else _controls(arm)[:1]:
+            for number, (changes, run) in enumerate(tried):
+                trial = run.model_copy(update={"control": control, "trial": True})
+                runs = [trial.model_copy(update={"seed": seed}) for seed in seeds]
+                ids = [run.run_id for run in runs]
+                full_name = name if control == "real" else f"{name}/{control}"
+                candidate = Candidate(full_name, number, changes, size, seeds, ids)
+                candidates.append(candidate)
+                trials += zip(planned_trials([candidate]), runs, strict=True)
+    trials.sort(key=lambda pair: pair[0].seed)
+    return candidates, trials
+
+
+def _arms(settings: ComparisonSettings) -> Iterator[tuple[str, str, ArmSettings]]:
+    """Yield each arm with the key it stands under and its name, which fractions tell apart."""
+    for key, arm in settings.arms.items():
+        for setting in ("controls", "xstar_fracs"):
+            if getattr(arm, setting) and not find_learner(arm.method).uses_xstar:
+                raise LupiError(
+                    f"arms.{key}.{setting}: {arm.method} does not use x*: drop `{setting}`"
+                )
+        if arm.xstar_fracs and arm.xstar_frac != 1:
+            raise LupiError(f"arms.{key}: give either `xstar_frac` or `xstar_fracs`, not both")
+        for name, one in arm.fractions(key):
+            yield key, name, one
+
+
+def _check_paper(settings: ComparisonSettings, arms: list[str]) -> None:
+    for arm, scores in settings.paper.scores.items() if settings.paper else ():
+        if arm not in arms:
+            raise LupiError(f"paper.scores: {unknown_name('arm', arm, arms)}")
+        for size in scores.keys() - settings.sizes:
+            raise LupiError(f"paper.scores.{arm}: {size} is none of `sizes`, {settings.sizes}")
+
+
+def _run_settings(
+    settings: ComparisonSettings,
+    name: str,
+    arm: ArmSettings,
+    size: int,
+    seed: int,
+) -> RunSettings:
+    raw = {
+        "task": settings.task,
+        "network": merge(settings.network, arm.network),
+        "train": merge(merge(settings.train, settings.train_by_size.get(size, {})), arm.train),
+        "method": arm.method,
+        "settings": arm.settings,
+        "xstar_frac": arm.xstar_frac,
+        "size": size,
+        "seed": seed,
+    }
+    try:
+        return RunSettings.parse(raw, "").resolve()
+    except LupiError as error:
+        raise LupiError(f"arm {name}: {error}") from None
+
+
+def _try_out(run: RunSettings, largest: int, name: str) -> AnyTask:
+    """Build the task and the arm once, so that mistakes show before hours have passed."""
+    try:
+        task = build_task(run.task, run.network)
+        reveal = find_learner(run.method).sees_xstar_at_test
+        task.splits(largest, run.seed, run.control, run.xstar_frac, reveal)
+        if run.method in CLASSICAL:
+            check_classical(CLASSICAL[run.method], task)
+        else:
+            build_method(run.method, run.settings, task.network(), task)
+    except LupiError as error:
+        raise LupiError(f"arm {name}: {error}") from None
+    return task

@@ -1,0 +1,28 @@
+"""A comparison of a few seconds, for tests of engines."""
+
+from pathlib import Path
+from typing import Any
+
+RAW: dict[str, Any] = {
+    "name": "small",
+    "task": {"name": "digits"},
+    "network": {"width": 2},
+    "train": {"epochs": 2, "batch_size": 16},
+    "arms": {
+        "no-xstar": {"method": "no-xstar"},
+        "het": {"method": "het-dropout", "controls": ["shuffled"]},
+    },
+    "sizes": [20],
+    "seeds": 1,
+}
+
+
+def results(folder: Path) -> dict[str, str]:
+    """What each run found, as it stands on disk."""
+    return {path.parent.name: path.read_text() for path in folder.glob("*/result.json")}
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process started."""
+    text = "".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    return [int(child) for child in text.split()]

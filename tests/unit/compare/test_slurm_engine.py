@@ -1,0 +1,68 @@
+"""submitit's own stand-in for Slurm: real jobs, on this machine."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from lupi.compare.comparison import compare
+from lupi.compare.engines.local import local_engine
+from lupi.compare.engines.slurm import slurm_engine
+from lupi.compare.plan import make_plan
+from lupi.compare.settings import ComparisonSettings
+from lupi.errors import LupiError
+from lupi.records import read_rows
+from small_comparison import RAW, children_of, results
+
+pytest.importorskip("submitit", reason="submitit is not installed: pip install 'lupi[slurm]'")
+
+N_EPOCHS = 60
+
+
+def test_results_are_those_of_this_machine(tmp_path: Path) -> None:
+    plan = make_plan(ComparisonSettings.parse(RAW, ""))
+    here, there = tmp_path / "here", tmp_path / "there"
+    assert list(compare(plan, here, local_engine(2)))
+    events = list(compare(plan, there, slurm_engine(at_once=2, cluster="local")))
+    assert [event.what for event in events].count("finished") == 3
+    assert {event.what for event in events} >= {"started", "epoch"}
+    assert all(event.peak_memory for event in events if event.what == "finished")
+    assert results(there) == results(here)
+
+
+def test_a_lost_job_is_recorded_and_goes_on_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lupi.compare.engines.slurm.POLL_SECONDS", 0.1)
+    raw = {**RAW, "arms": {"no-xstar": {"method": "no-xstar"}}}
+    raw["train"] = {**RAW["train"], "epochs": N_EPOCHS, "schedule": "constant"}
+    plan = make_plan(ComparisonSettings.parse(raw, ""))
+    engine = slurm_engine(cluster="local")
+    events = []
+    for event in compare(plan, tmp_path, engine):
+        events.append(event)
+        if event.what == "epoch" and events[-2].what == "started":
+            for pid in processes_of(tmp_path / "slurm"):
+                os.kill(pid, signal.SIGKILL)
+    assert events[-1].what == "failed"
+    assert "was lost" in events[-1].content["error"]
+    folder = tmp_path / events[-1].run_id
+    assert "was lost" in (folder / "failure.txt").read_text()
+    assert 0 < len(read_rows(folder / "metrics.jsonl")[0]) < N_EPOCHS
+    assert [event.what for event in compare(plan, tmp_path, engine)][-1] == "finished"
+    rows, _ = read_rows(folder / "metrics.jsonl")
+    assert [row["epoch"] for row in rows] == list(range(1, N_EPOCHS + 1))
+
+
+def processes_of(logs: Path) -> list[int]:
+    """The job that submitit started, and what that started in turn."""
+    (job,) = {int(path.name.partition("_")[0]) for path in logs.glob("*_submitted.pkl")}
+    return [job, *children_of(job)]
+
+
+def test_a_machine_without_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(ComparisonSettings.parse(RAW, ""))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(LupiError, match="--engine slurm: Could not detect"):
+        next(compare(plan, tmp_path, slurm_engine()))

@@ -1,0 +1,46 @@
+import gc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lupi.compare.jobs import Job
+from lupi.compare.worker import LastData, do
+from lupi.core import Method
+from lupi.errors import LupiError
+from lupi.train.run import RunSettings
+from made_table import rows, write_csv
+
+
+def test_data_are_loaded_once(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "deliveries.csv", rows())
+    task: dict[str, Any] = {
+        "name": "table",
+        "path": str(path),
+        "target": "hours",
+        "privileged": ["rain"],
+    }
+    data = LastData()
+    first = data.load(task, {"n_hidden": 4})
+    path.unlink()
+    second = data.load(task, {"n_hidden": 8})
+    sizes = [sum(w.numel() for w in task.network().parameters()) for task in (first, second)]
+    assert sizes[0] < sizes[1]
+    with pytest.raises(LupiError, match="does not exist"):
+        data.load({**task, "data_seed": 1}, {})
+
+
+def test_nothing_of_a_run_stays_in_memory(tmp_path: Path) -> None:
+    raw = {
+        "task": {"name": "digits"},
+        "network": {"width": 2},
+        "train": {"epochs": 1, "batch_size": 16},
+        "method": "het-dropout",
+        "size": 20,
+        "seed": 0,
+    }
+    settings = RunSettings.parse(raw, "").resolve()
+    event = do(Job("run", settings.resolved(), tmp_path / "run"))
+    assert event.what == "finished"
+    assert event.peak_memory > 50e6  # torch alone takes more
+    assert not [thing for thing in gc.get_objects() if issubclass(type(thing), Method)]
