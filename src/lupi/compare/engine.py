@@ -97,9 +97,19 @@ def _hear(worker: _Worker) -> Event:
     except (EOFError, ConnectionResetError):
         worker.process.join()
         error = f"the worker process ended with exit code {worker.process.exitcode}"
-        write_text(worker.job.folder / "failure.txt", error)
+        if worker.process.exitcode == -signal.SIGKILL:
+            error += (
+                ": someone killed it, most likely the system because memory ran out; use fewer "
+                "--workers or a smaller batch_size, and give the same command again"
+            )
+        _record_failure(worker.job, error)
         return Event(worker.job.run_id, "failed", {"error": error})
     return event
+
+
+def _record_failure(job: Job, text: str) -> None:
+    with contextlib.suppress(OSError):  # the disk may be what failed; the event says it, too
+        write_text(job.folder / "failure.txt", text)
 
 
 def _work(connection: Connection) -> None:
@@ -123,7 +133,7 @@ def _do(job: Job, connection: Connection) -> Event:
     try:
         result = run(RunSettings.model_validate(job.settings), job.folder, on_epoch=tell)
     except Exception as error:
-        write_text(job.folder / "failure.txt", traceback.format_exc())
+        _record_failure(job, traceback.format_exc())
         return Event(job.run_id, "failed", {"error": f"{type(error).__name__}: {error}"})
     return Event(job.run_id, "finished", result)
 

@@ -17,6 +17,10 @@ from lupi.train.classical import CLASSICAL, check_classical, find_learner
 from lupi.train.run import RunSettings
 
 
+MOST_SEEDS = 10_000
+"""More would never end; and a slip of the finger must not fill the memory."""
+
+
 class ArmSettings(Settings):
     """A method with its settings; each control becomes an arm of its own, named `arm/control`."""
 
@@ -77,7 +81,11 @@ class ComparisonSettings(Settings):
     @field_validator("seeds", mode="before")
     @classmethod
     def _count(cls, value: Any) -> Any:
-        return tuple(range(value)) if isinstance(value, int) else value
+        if not isinstance(value, int):
+            return value
+        if value > MOST_SEEDS:
+            raise ValueError(f"at most {MOST_SEEDS:,} seeds")
+        return tuple(range(value))
 
     @field_validator("sizes", "seeds")
     @classmethod

@@ -12,7 +12,7 @@ from lupi.errors import LupiError
 from lupi.evidence.answer import Cell, Summary
 from lupi.evidence.summary import summarise
 from lupi.methods.registry import find_method
-from lupi.records import read_comparison, read_json
+from lupi.records import read_comparison, read_result
 from lupi.ship.description import Description
 from lupi.train.run import RunSettings
 
@@ -26,7 +26,7 @@ def model_card(
     difference: float,
 ) -> str:
     """Write the card of a run's student, in Markdown."""
-    result = read_json(run_folder / "result.json")
+    result = read_result(run_folder)
     judged = _comparison_of(run_folder)
     name = judged[0].comparison if judged else settings.task["name"]
     lines = [

@@ -15,9 +15,11 @@ from typing import Any, Literal
 
 import torch
 from lightning_fabric import Fabric
+from pydantic import TypeAdapter, ValidationError
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from lupi.core import Batch, Method, Split, Splits, Stage, Task, derive_seed
+from lupi.errors import LupiError
 from lupi.nn.batchnorm import reestimate
 from lupi.records import Metric, append_row, read_rows, rewrite_rows
 from lupi.train.checkpoint import (
@@ -112,22 +114,22 @@ def fit(
     fabric = Fabric(accelerator="auto", devices=1, precision=settings.precision)
     last, best = folder / "checkpoint/last.safetensors", folder / "checkpoint/student.safetensors"
     helpers = folder / "checkpoint/method.safetensors"
-    saved = load_state(last) if last.exists() else None
-    state = State(**saved["state"]) if saved else State()
     metrics = folder / "metrics.jsonl"
-    rewrite_rows(metrics, [row for row in read_rows(metrics)[0] if _is_past(row, state)])
+    saved = load_state(last) if last.exists() else None
+    state = _state(saved, last) if saved else State()
+    rewrite_rows(metrics, _past_rows(metrics, state))
 
     while True:
         method = build(state.attempt)
         if saved:
-            method.load_state_dict(saved["method"])
+            _restore(method, saved["method"], last)
         module = fabric.setup_module(method)
         for stage in method.stages()[state.stage :]:
             with method.during(stage):
                 its = _settings_in(stage, settings)
                 optimizer: Any = fabric.setup_optimizers(_optimizer(method, its))
                 if saved and saved["optimizer"]:
-                    optimizer.load_state_dict(saved["optimizer"])
+                    _restore(optimizer, saved["optimizer"], last)
                 saved = None
                 schedule = Schedule(its, state.scores)
                 while not (state.diverged or schedule.finished):
@@ -166,9 +168,31 @@ def fit(
     return Fitted(method, status, state.best_epoch, n_epochs, state.attempt)
 
 
-def _is_past(row: Row, state: State) -> bool:
-    """Tell whether a row was recorded before the checkpoint; a later one will come again."""
-    return (row["attempt"], row["epoch"]) <= (state.attempt, state.epoch)
+def _state(saved: dict[str, Any], path: Path) -> State:
+    try:
+        return TypeAdapter(State).validate_python(saved["state"], strict=True)
+    except (KeyError, ValidationError):
+        raise LupiError(f"{path} is no checkpoint of lupi; {_AGAIN}") from None
+
+
+def _restore(part: Any, saved: Any, path: Path) -> None:
+    """Give a method or an optimizer its saved state."""
+    try:
+        part.load_state_dict(saved)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise LupiError(f"{path} is of another run ({error}); {_AGAIN}") from None
+
+
+_AGAIN = "delete the folder of the run to start it again"
+
+
+def _past_rows(path: Path, state: State) -> list[Row]:
+    """Return the rows recorded before the checkpoint; a later one will come again."""
+    rows = [row for row in read_rows(path)[0] if {"attempt", "epoch"} <= row.keys()]
+    past = [r for r in rows if (r["attempt"], r["epoch"]) <= (state.attempt, state.epoch)]
+    if state.epoch and [r["epoch"] for r in past[-1:]] != [state.epoch]:
+        raise LupiError(f"{path} has lost rows that its checkpoint has behind it; {_AGAIN}")
+    return past
 
 
 def _checkpoint(state: State, method: Method, optimizer: Any = None) -> dict[str, Any]:
