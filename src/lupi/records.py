@@ -243,14 +243,14 @@ class _Planned(BaseModel):
 
 
 class _Result(BaseModel):
-    """What must stand in result.json, as far as anyone reads it without a look at its kind."""
+    """What may stand in result.json, as far as anyone reads it without a look at its kind."""
 
     model_config = ConfigDict(strict=True)
 
-    status: str
-    metrics: dict[str, dict[str, float | None]]
-    trivial: dict[str, float | None]
-    collapsed: bool | None
+    status: str = ""
+    metrics: dict[str, dict[str, float | None]] = {}
+    trivial: dict[str, float | None] = {}
+    collapsed: bool | None = None
 
 
 def read_comparison(folder: Path) -> ComparisonRecord:

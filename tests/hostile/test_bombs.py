@@ -175,7 +175,7 @@ YAML = ("from lupi.settings import read_yaml, override", "override(read_yaml(pat
 ARRAYS = ("from lupi.unpack import read_arrays", "read_arrays(path)")
 TREE = ("from lupi.data.trees import open_tree", "open_tree(path).read('wnids.txt')")
 XML = ("from lupi.data.pascal import read_annotation", "read_annotation(path.read_bytes())")
-TABLE = ("import pandas, pyarrow.parquet; from lupi.data.table_file import read_table", "read_table(path)")
+TABLE = ("import pandas, pyarrow.parquet; from lupi.data import table_file", "table_file.read_table(path)")
 COCO = (
     "from lupi.data.box_files import *; from lupi.data.trees import open_tree",
     "read_boxes(open_tree(path.parent), path.name, PictureNames([]), Findings('skip'))",

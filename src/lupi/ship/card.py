@@ -94,11 +94,11 @@ def _training(settings: RunSettings) -> Iterator[str]:
 
 
 def _scores(result: dict[str, Any]) -> Iterator[str]:
-    metrics, trivial = result["metrics"], result["trivial"]
+    metrics, trivial = result.get("metrics", {}), result.get("trivial", {})
     yield "| score of this run | validation | test | a predictor that ignores x, test |"
     yield "|---|---|---|---|"
-    for key, value in metrics["test"].items():
-        others = metrics["val"].get(key), value, trivial.get(key)
+    for key, value in metrics.get("test", {}).items():
+        others = metrics.get("val", {}).get(key), value, trivial.get(key)
         yield f"| {key} | " + " | ".join("–" if v is None else f"{v:.4g}" for v in others) + " |"
     if result.get("collapsed"):
         yield ""
@@ -143,8 +143,8 @@ def _limits(description: Description, result: dict[str, Any]) -> Iterator[str]:
             "- Categories that training did not see count as “other”; missing values as the mean "
             "of the training rows."
         )
-    if result["status"] != "finished":
-        yield f"- Training ended as “{result['status']}”."
+    if result.get("status") != "finished":
+        yield f"- Training ended as “{result.get('status')}”."
 
 
 def _comparison_of(run_folder: Path) -> tuple[Summary, str, Cell] | None:

@@ -170,7 +170,7 @@ def fit(
 
 def _state(saved: dict[str, Any], path: Path) -> State:
     try:
-        return TypeAdapter(State).validate_python(saved["state"], strict=True)
+        return TypeAdapter(State).validate_python(saved["state"])
     except (KeyError, ValidationError):
         raise LupiError(f"{path} is no checkpoint of lupi; {_AGAIN}") from None
 
