@@ -136,7 +136,7 @@ class Arm:
     """No network: shown beside the others, and never a control."""
 
 
-RunId = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
+RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 """The name of a run's folder, right inside the comparison's: no path may stand there."""
 
 
