@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lupi.attached import attach
     from lupi.estimators.network import LupiClassifier, LupiRegressor
-    from lupi.estimators.svm_plus import SVMPlus
     from lupi.nn.noise import HeteroscedasticDropout
     from lupi.nn.sites import Site, find_sites
     from lupi.ship.student import load_student
+    from lupi.svm.svm_plus import SVMPlus
 
 __version__ = "0.1.0"
 __all__ = [
@@ -29,7 +29,7 @@ _HOMES = {
     "HeteroscedasticDropout": "lupi.nn.noise",
     "LupiClassifier": "lupi.estimators.network",
     "LupiRegressor": "lupi.estimators.network",
-    "SVMPlus": "lupi.estimators.svm_plus",
+    "SVMPlus": "lupi.svm.svm_plus",
     "Site": "lupi.nn.sites",
     "attach": "lupi.attached",
     "find_sites": "lupi.nn.sites",

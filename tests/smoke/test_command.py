@@ -122,7 +122,10 @@ def test_plan_leaves_runs_that_compare_reuses(tmp_path: Path, settings: str) -> 
     found = json.loads(done.stdout)
     assert (found["gain"], found["n_runs"], found["n_finished"]) == (0.05, 18, 6)
     assert [(row["size"], row["measured_at"]) for row in found["sizes"]] == [(20, 20), (40, 20)]
-    text = lupi(*arguments, cwd=tmp_path).stdout
+    again = lupi(*arguments, cwd=tmp_path)
+    text = again.stdout
+    assert "drawn in runs/small/plan.svg" in again.stderr
+    assert (tmp_path / "runs/small/plan.svg").exists()
     assert "12 of 18 runs left with 3 seeds" in text
     assert max(map(len, text.splitlines())) <= 80
     assert "12 of 18 runs to do" in lupi("compare", settings, *short, cwd=tmp_path).stderr

@@ -48,8 +48,9 @@ def plan(
     from lupi.configs import find_settings
     from lupi.errors import LupiError
     from lupi.evidence.planning import plan_seeds
-    from lupi.records import PlannedRun, read_comparison
+    from lupi.records import PlannedRun, read_comparison, write_text
     from lupi.report.numbers import is_share
+    from lupi.report.planning import draw_plan
     from lupi.settings import override, read_yaml
 
     comparison = prepared_plan(override(read_yaml(find_settings(settings)), set_ or []))
@@ -71,10 +72,12 @@ def plan(
         own_unit = gain / 100 if is_share(comparison.metric.name) else gain
         with stderr.status("simulating verdicts"):
             found = plan_seeds(read_comparison(folder), own_unit, power / 100)
+    write_text(folder / "plan.svg", draw_plan(found))
     if as_json:
         print_json({**asdict(found), "n_workers": n_workers})
     else:
         _print(found, n_workers)
+        say(f"drawn in {folder / 'plan.svg'}")
 
 
 def _print(found: "SeedPlan", n_workers: int) -> None:

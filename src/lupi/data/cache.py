@@ -31,7 +31,7 @@ from lupi.data.writer import OnDecoded, PictureWriter
 from lupi.errors import LupiError
 from lupi.settings import fingerprint
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ class Pictures:
     has_region: NDArray[np.bool_] | None = None
     """(N,): which pictures have boxes or a mask; None: all"""
 
+    @property
+    def has_regions(self) -> bool:
+        """Whether any picture has one."""
+        return self.has_region is None or bool(self.has_region.any())
+
     def regions(
         self, rows: NDArray[np.int64], control: Control, seed: int
     ) -> tuple[Regions, NDArray[np.bool_]]:

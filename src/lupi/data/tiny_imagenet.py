@@ -26,7 +26,7 @@ class TinyImagenet:
     """The official layout."""
 
     def index(self, tree: Tree, findings: Findings) -> Index:
-        """List train (with boxes) and val (as test)."""
+        """List train, and val as test, whose boxes are for an oracle only."""
         names = set(tree.names)
         if missing := [name for name in ("wnids.txt", VAL_LIST) if name not in names]:
             raise LupiError(
@@ -75,8 +75,8 @@ def _test(tree: Tree, classes: list[str], findings: Findings) -> list[Item]:
     items = []
     for number, line in _lines(tree, VAL_LIST, findings):
         where = f"{VAL_LIST}, line {number}"
-        file, _, rest = line.partition("\t")
-        wnid = rest.partition("\t")[0]
+        file, *rest = line.split("\t")
+        wnid, edges = (rest[0], rest[1:]) if rest else ("", [])
         name = f"val/images/{file}"
         if name not in pictures:
             findings.add(where, "missing picture", f"{name} does not exist")
@@ -85,7 +85,8 @@ def _test(tree: Tree, classes: list[str], findings: Findings) -> list[Item]:
         if wnid not in known:
             findings.add(where, "unknown class", f"wnids.txt does not name {wnid!r}")
         elif is_picture(name, findings):
-            items.append(Item(name, wnid, "test"))  # test pictures never carry x*
+            box = _box(edges, where, findings) if edges else None
+            items.append(Item(name, wnid, "test", (box,) if box else ()))
     for name in sorted(pictures):
         findings.add(name, "missing annotation", f"{VAL_LIST} has no line for it")
     return items

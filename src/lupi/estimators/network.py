@@ -16,9 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lupi.core import Batch
+from lupi.data.given_xstar import check_xstar
 from lupi.data.subsets import nested_rows
 from lupi.errors import LupiError
-from lupi.estimators.privileged import check_xstar
 from lupi.estimators.task import ArrayTask
 from lupi.methods.registry import find_method
 from lupi.nn.gaussian import moments

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -21,6 +22,8 @@ from lupi.records import Arm, ComparisonRecord
 
 CONFIDENCE = 0.8
 """Of the range in which the spread lies, and so the number of seeds."""
+SEEDS_DRAWN = (4, 6, 8, 10, 12, 16, 20, 24, 32)
+"""Where the curve of the power has its points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,17 @@ class SizePlan:
     seeds_range: tuple[int | None, int | None]
     seeds_alone: int | None
     """What it takes if this were the only size."""
+    curve: tuple["Power", ...]
+    """All sizes tested together."""
+
+
+class Power(NamedTuple):
+    """Chance of "helps" with so many seeds, and its range."""
+
+    n_seeds: int
+    power: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +166,10 @@ def _plan_arm(
                 seeds=fewest_seeds(expected, i, power),
                 seeds_range=(fewest_seeds(best, i, power), fewest_seeds(worst, i, power)),
                 seeds_alone=fewest_seeds(alone, 0, power),
+                curve=tuple(
+                    Power(n, *(float(chance(n)[i]) for chance in (expected, worst, best)))
+                    for n in SEEDS_DRAWN
+                ),
             )
         )
     return rows

@@ -78,19 +78,25 @@ def learning_curves(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
             hovertemplate="%{customdata}",
             **_named(arm.name),
         )
-    if summary.trivial is not None:
+    if summary.trivial is not None and _near(trivial := scale * summary.trivial, ends):
         figure.add_hline(
-            y=scale * summary.trivial,
+            y=trivial,
             line={"dash": "dot", "color": NEUTRAL, "width": 1.5},
             annotation={"text": "trivial predictor", "yanchor": "bottom"},
         )
-        ends.append(scale * summary.trivial)
+        ends.append(trivial)
     if ends:
         margin = 0.06 * (max(ends) - min(ends)) or 0.1
         figure.update_yaxes(range=[min(ends) - margin, max(ends) + margin])
     sizes = list(summary.sizes)
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
     return figure
+
+
+def _near(value: float, ends: list[float]) -> bool:
+    """Tell whether a value can be drawn too, and what is drawn keeps half of the height."""
+    span = max(ends, default=value) - min(ends, default=value)
+    return min(ends, default=value) - span <= value <= max(ends, default=value) + span
 
 
 def fraction_curves(summary: Summary, size: int) -> go.Figure:
@@ -201,7 +207,7 @@ def run_figures() -> dict[str, Any]:
     figures["lr"].update_yaxes(type="log", exponentformat="power")
     figures["variance"].update_yaxes(rangemode="tozero")
     for figure in figures.values():
-        figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.3})
+        figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.5})
     dashes = ("solid", "dash", "dot", "dashdot")
     looks = [
         {"color": colour, "dash": dashes[i % len(dashes)], "width": 2}

@@ -57,6 +57,8 @@ def saving_interval(label_saving: LabelSaving | None) -> str:
     if label_saving is None or label_saving.factor is None or label_saving.interval is None:
         return ""
     low, high = label_saving.interval
+    if low == 0:  # below the smallest size: where, was not measured
+        return "any factor" if high is None else f"{high:.1f} or less"
     return f"{low:.1f} or more" if high is None else f"{low:.1f} to {high:.1f}"
 
 

@@ -23,7 +23,7 @@ from lupi.report.drawings import (
 from lupi.report.figures import arm_styles, run_figures
 from lupi.report.fractions import partial_sentences
 from lupi.report.more_labels import more_labels
-from lupi.report.numbers import is_share, unit
+from lupi.report.numbers import is_share, score, unit
 from lupi.report.outcome import outcome
 from lupi.report.pictures import Album, read_album
 from lupi.report.provenance import environments, settings_yaml
@@ -102,6 +102,7 @@ def render(
         legend=[(arm, styles[arm.name], GLYPHS[styles[arm.name].symbol]) for arm in summary.arms],
         unit=unit(summary.metric),
         points="points" if is_share(summary.metric) else summary.metric,
+        trivial=None if summary.trivial is None else score(summary.trivial, summary.metric),
         learning=draw_learning(summary, styles),
         more_labels=more_labels(summary),
         fractions=list(draw_fractions(summary)),

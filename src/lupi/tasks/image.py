@@ -15,6 +15,7 @@ from lupi.data.decode import Fit
 from lupi.data.pictures import Pictures, PictureSplit
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.windows import Cropping
+from lupi.errors import LupiError
 from lupi.nn.resnet import resnet18, resnet50
 from lupi.nn.vgg import Activation, small_vgg, vgg16_bn
 from lupi.records import Metric
@@ -135,6 +136,11 @@ class ImageTask:
         validation and test rows have x* too, under the same control.
         """
         train, val, test = self._pictures
+        if reveal and not (val.has_regions and test.has_regions):
+            raise LupiError(
+                "an oracle sees x* at test, and the validation or test pictures have no region "
+                "here: leave the oracle out"
+            )
         rows = nested_rows(train.y, size, seed)
         regions, has = train.regions(rows, control, seed)
         has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)

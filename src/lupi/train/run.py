@@ -154,7 +154,7 @@ def _generate(
 def _run_classical(settings: RunSettings, task: Task) -> dict[str, Any]:
     """Return a result like a network's, of a model that has no epochs and no student."""
     model = CLASSICAL[settings.method]
-    splits = task.splits(settings.size, settings.seed, "real", 1.0)
+    splits = task.splits(settings.size, settings.seed, settings.control, settings.xstar_frac)
     own, n_threads = model.Settings.parse(settings.settings, "settings"), settings.train.n_threads
     return {
         "format": FORMAT,

@@ -47,6 +47,14 @@ def test_the_spread_is_what_the_arms_do_not_share() -> None:
     assert plan.seeds == max(row.seeds for row in plan.sizes if row.seeds)
 
 
+def test_the_curve_reaches_the_power_where_the_plan_says() -> None:
+    for row in plan_seeds(pilot(60, 60), 0.02, 0.8).sizes:
+        assert row.seeds is not None
+        for point in row.curve:
+            assert (point.power >= 0.8) == (point.n_seeds >= row.seeds)
+            assert point.low <= point.power <= point.high
+
+
 def test_who_is_ahead_does_not_matter() -> None:
     behind, ahead = (plan_seeds(pilot(4, gain=gain), 0.02, 0.8) for gain in (-0.3, 0.3))
     assert behind.seeds_range == ahead.seeds_range

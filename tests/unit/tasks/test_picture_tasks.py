@@ -63,7 +63,23 @@ def test_every_layout_becomes_a_task(tmp_path: Path, name: str) -> None:
     assert built.network()(batch.x).shape == (4, 2)
     assert next(iter(splits.val.batches(4))).xstar is None
     assert next(iter(splits.test.batches(4))).xstar is None
+    shown = next(iter(built.splits(4, seed=0, reveal=True).test.batches(4)))
+    assert shown.has_xstar is not None
+    assert shown.has_xstar.any()
     assert built.example().shape == (2, 3, 24, 24)
+
+
+def test_an_oracle_needs_test_pictures_with_a_region(tmp_path: Path) -> None:
+    root = tiny_imagenet(tmp_path / "x")
+    val = root / "val/val_annotations.txt"
+    val.write_text(
+        "".join("\t".join(line.split("\t")[:2]) + "\n" for line in val.read_text().splitlines())
+    )
+    task = {"name": "tiny-imagenet", "root": str(root), "cache": str(tmp_path), "n_val": 1}
+    built = build_task(task, {"width": 2})
+    assert len(built.splits(4, seed=0).test) == 6
+    with pytest.raises(LupiError, match="leave the oracle out"):
+        built.splits(4, seed=0, reveal=True)
 
 
 def test_small_training_sets_are_parts_of_large_ones_by_pictures_per_class(

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ def score(name: str, task: Any, splits: Splits) -> dict[str, dict[str, float]]:
     return score_classical(model, model.Settings(), task, splits, seed=0, n_threads=1)
 
 
-@pytest.mark.parametrize("name", CLASSICAL)
-@pytest.mark.parametrize("target", ["hours", "late"])
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [(name, "late") for name in CLASSICAL] + [("gradient-boosting", "hours"), ("linear", "hours")],
+)
 def test_it_learns_from_x(name: str, target: str) -> None:
     task = table_task(target)
     splits = task.splits(60, 0)
@@ -31,19 +34,29 @@ def test_it_learns_from_x(name: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("name", CLASSICAL)
-def test_test_rows_and_xstar_choose_nothing(name: str) -> None:
-    task = table_task()
+def test_test_rows_choose_nothing_and_xstar_only_in_svm_plus(name: str) -> None:
+    task = table_task("late")
     splits = task.splits(60, 0)
     assert isinstance(splits.train, VectorSplit)
     assert isinstance(splits.test, VectorSplit)
     x, y, xstar, _ = splits.train.rows
     assert xstar is not None
     blind = VectorSplit(Batch(x, y, torch.randn_like(xstar), torch.ones(len(y), dtype=torch.bool)))
-    test = VectorSplit(splits.test.rows._replace(y=-splits.test.rows.y))
+    test = VectorSplit(splits.test.rows._replace(y=1 - splits.test.rows.y))
     expected = score(name, task, splits)
-    found = score(name, task, Splits(blind, splits.val, test))
+    found = score(name, task, replace(splits, test=test))
     assert found["val"] == expected["val"]
     assert found["test"] != expected["test"]
+    uses_xstar = score(name, task, replace(splits, train=blind)) != expected
+    assert uses_xstar == CLASSICAL[name].uses_xstar
+
+
+def test_svm_plus_without_any_xstar_is_svm() -> None:
+    task = table_task("late")
+    splits = task.splits(60, 0, "real", 0.0)
+    assert score("svm-plus", task, splits)["test"]["accuracy"] == pytest.approx(
+        score("svm", task, splits)["test"]["accuracy"], abs=1 / len(splits.test)
+    )
 
 
 @pytest.mark.parametrize("name", CLASSICAL)
@@ -53,14 +66,19 @@ def test_a_class_that_training_rows_lack(name: str) -> None:
     assert isinstance(splits.train, VectorSplit)
     for n_classes in (1, 2):
         some = splits.train.rows.y < n_classes
-        x, y = splits.train.rows.x[some], splits.train.rows.y[some]
-        scores = score(name, task, Splits(VectorSplit(Batch(x, y)), splits.val, splits.test))
+        rows = Batch(*(part[some] for part in splits.train.rows if part is not None))
+        scores = score(name, task, Splits(VectorSplit(rows), splits.val, splits.test))
         assert 0 < scores["test"]["accuracy"] < 1
 
 
 def test_pictures_are_refused() -> None:
     with pytest.raises(LupiError, match="linear learns from vectors; x is \\(1, 24, 24\\) per row"):
         check_classical(CLASSICAL["linear"], digits_task())
+
+
+def test_a_number_to_predict_is_refused_by_what_tells_classes_apart() -> None:
+    with pytest.raises(LupiError, match="svm-plus tells classes apart; the target is a number"):
+        check_classical(CLASSICAL["svm-plus"], table_task("hours"))
 
 
 def test_learners_are_methods_and_classical_models() -> None:

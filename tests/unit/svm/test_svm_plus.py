@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lupi.errors import LupiError
-from lupi.estimators.svm_plus import SVMPlus, solve_dual
+from lupi.svm.svm_plus import SVMPlus, solve_dual
 
 Array = NDArray[np.float64]
 FREE: dict[str, Any] = {"xstar_gamma": 1e6, "xstar_weight": 1e-4}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lupi.errors import LupiError
-from lupi.estimators.quadratic import solve
+from lupi.svm.quadratic import solve
 
 
 def test_a_program_solved_by_hand() -> None:

@@ -1,0 +1,1 @@
+"""SVM+, the classical method for privileged information."""
