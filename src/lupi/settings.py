@@ -19,7 +19,9 @@ from lupi.plain_yaml import MAX_TEXT, load_plain
 class Settings(BaseModel):
     """Base of all settings: frozen, typed, and closed to keys it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     @classmethod
     def parse(cls, raw: Any, where: str) -> Self:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from commands import lupi, recorded, write_settings
 from lupi.errors import LupiError
 from lupi.train.run import RunSettings, run
 from made_pictures import image_folder
+from tiny_comparison import lupi, recorded, write_settings
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def small_run(folder: Path, epochs: int = 3) -> RunSettings:
     return RunSettings.parse({**raw, "train": train, "size": 20, "seed": 0}, "").resolve()
 
 
-class Killed(Exception):
+class StopHereError(Exception):
     pass
 
 
@@ -88,9 +88,9 @@ def stopped(settings: RunSettings, folder: Path, after: int) -> Path:
 
     def stop(row: dict[str, object]) -> None:
         if row["epoch"] == after:
-            raise Killed
+            raise StopHereError
 
-    with pytest.raises(Killed):
+    with pytest.raises(StopHereError):
         run(settings, folder, stop)
     return folder / "checkpoint/last.safetensors"
 
@@ -102,7 +102,7 @@ def test_files_that_may_not_grow_leave_the_run_where_it_was(tmp_path: Path) -> N
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
     try:
-        with pytest.raises(OSError, match="File too large|can't be written"):
+        with pytest.raises(OSError, match=r"File too large|can't be written"):
             run(settings, tmp_path / "run")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

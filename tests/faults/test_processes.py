@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from commands import LUPI, environment, lupi, recorded, write_settings
 from made_pictures import image_folder
+from tiny_comparison import LUPI, environment, lupi, recorded, write_settings
 
 JUMPING = """
 import random, time

@@ -85,7 +85,9 @@ def yaml_endless(path: Path) -> None:
 
 def png_100_megapixels(path: Path) -> None:
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     head = struct.pack(">IIBBBBB", 10_000, 10_000, 8, 2, 0, 0, 0)
     pixels = zlib.compress(bytes(30_001) * 10_000, 1)
@@ -112,8 +114,13 @@ def npy_of_a_billion_rows(path: Path) -> None:
 
 def npz_of_zeros(path: Path) -> None:
     """1.2 GB in 1 MB."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file, file.open("features.npy", "w", force_zip64=True) as out:
-        np.lib.format.write_array_header_1_0(out, {"descr": "<f8", "fortran_order": False, "shape": (150_000, 1000)})
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open("features.npy", "w", force_zip64=True) as out,
+    ):
+        np.lib.format.write_array_header_1_0(
+            out, {"descr": "<f8", "fortran_order": False, "shape": (150_000, 1000)}
+        )
         for _ in range(1200):
             out.write(bytes(1_000_000))  # fmt: skip
 
@@ -133,7 +140,10 @@ def gz_of_zeros(path: Path) -> None:
 
 def zip_that_lies(path: Path) -> None:
     """A member that says it has 10 bytes, and has 1.1 GB."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file, file.open("wnids.txt", "w") as out:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open("wnids.txt", "w") as out,
+    ):
         for _ in range(1100):
             out.write(bytes(2**20))
     size = struct.pack("<I", 1100 * 2**20)
@@ -164,7 +174,9 @@ def json_depth(path: Path) -> None:
 
 
 def json_many_digits(path: Path) -> None:
-    path.write_text(json.dumps({"images": [], "annotations": []})[:-1] + ', "a": ' + "9" * 10**6 + "}")
+    path.write_text(
+        json.dumps({"images": [], "annotations": []})[:-1] + ', "a": ' + "9" * 10**6 + "}"
+    )
 
 
 def csv_of_one_quote(path: Path) -> None:
@@ -175,7 +187,10 @@ YAML = ("from lupi.settings import read_yaml, override", "override(read_yaml(pat
 ARRAYS = ("from lupi.unpack import read_arrays", "read_arrays(path)")
 TREE = ("from lupi.data.trees import open_tree", "open_tree(path).read('wnids.txt')")
 XML = ("from lupi.data.pascal import read_annotation", "read_annotation(path.read_bytes())")
-TABLE = ("import pandas, pyarrow.parquet; from lupi.data import table_file", "table_file.read_table(path)")
+TABLE = (
+    "import pandas, pyarrow.parquet; from lupi.data import table_file",
+    "table_file.read_table(path)",
+)
 COCO = (
     "from lupi.data.box_files import *; from lupi.data.trees import open_tree",
     "read_boxes(open_tree(path.parent), path.name, PictureNames([]), Findings('skip'))",

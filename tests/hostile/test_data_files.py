@@ -6,7 +6,7 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
 from lupi.data.decode import BadPictureError, decode_mask, decode_picture, refusing_bombs
 from lupi.data.image_folder import ImageFolder
 from lupi.data.index import Findings
@@ -30,7 +31,6 @@ from lupi.errors import LupiError
 from lupi.tasks.table import TableNetworkSettings, TableTask
 from made_pictures import annotation
 from made_table import HEADER, rows
-from mutations import as_json, changed_document, damaged_bytes, fuzzed
 
 N_LINES = 6
 
@@ -95,10 +95,12 @@ def read_zip(path: Path) -> None:
     tree = open_tree(path)
     TinyImagenet().index(tree, Findings("skip"))
     for name in tree.names:
-        try:
+        with suppress(OSError):
             tree.read(name)
-        except OSError:
-            pass
+
+
+def read_xml(path: Path) -> None:
+    read_annotation(path.read_bytes())
 
 
 def read_picture(path: Path) -> None:
@@ -130,15 +132,15 @@ def read_tiny_list(path: Path) -> None:
     TinyImagenet().index(open_tree(path.parent), Findings("skip"))
 
 
-VECTORS = np.arange(12.0).reshape(N_LINES, 2)
+VECTORS, ROWS = np.arange(12.0).reshape(N_LINES, 2), np.arange(N_LINES)
 READERS: dict[str, tuple[str, bytes, Callable[[Path], object]]] = {
-    "PASCAL XML": ("1.xml", annotation((1, 2, 3, 4)).encode(), lambda p: read_annotation(p.read_bytes())),
+    "PASCAL XML": ("1.xml", annotation((1, 2, 3, 4)).encode(), read_xml),
     "boxes as CSV": ("boxes.csv", b"file,x0,y0,x1,y1\n1.png,1,2,3,4\n" * 2, read_boxes),
     "labels as CSV": ("labels.csv", b"file,label,part\n1.png,cat,train\n" * 2, read_labels),
     "Tiny ImageNet's list": ("val.txt", b"val_0.JPEG\tn1\t0\t0\t5\t5\n" * 2, read_tiny_list),
     "table as CSV": ("table.csv", csv_table(), read_table),
     "table as Parquet": ("table.parquet", parquet_table(), read_table),
-    "vectors as npz": ("v.npz", arrays(train_features=VECTORS, train_rows=np.arange(N_LINES)), read_vectors),
+    "vectors as npz": ("v.npz", arrays(train_features=VECTORS, train_rows=ROWS), read_vectors),
     "vectors as npy": ("v.npy", array(VECTORS), read_vectors),
     "captions": ("captions.txt", b"a dog and a cat\n" * N_LINES, read_vectors),
     "text": ("train.en", b"a dog\nthe cat\n", read_lines),
@@ -168,11 +170,8 @@ TOLD = (LupiError, BadXmlError, BadPictureError)
 @given(data=st.data())
 def test_damaged_files(kind: str, data: st.DataObject) -> None:
     name, whole, read = READERS[kind]
-    with written(name, data.draw(damaged_bytes(whole))) as path:
-        try:
-            read(path)
-        except TOLD as error:
-            assert str(error)
+    with written(name, data.draw(damaged_bytes(whole))) as path, suppress(*TOLD):
+        read(path)
 
 
 @pytest.mark.parametrize("kind", READERS)
@@ -191,21 +190,15 @@ COCO = {
 @fuzzed
 @given(document=changed_document(COCO))
 def test_coco(document: Any) -> None:
-    with written("coco.json", as_json(document)) as path:
-        try:
-            read_boxes(path)
-        except LupiError as error:
-            assert str(error)
+    with written("coco.json", as_json(document)) as path, suppress(LupiError):
+        read_boxes(path)
 
 
 @fuzzed
 @given(content=damaged_bytes(json.dumps(COCO).encode()))
 def test_damaged_coco(content: bytes) -> None:
-    with written("coco.json", content) as path:
-        try:
-            read_boxes(path)
-        except LupiError as error:
-            assert str(error)
+    with written("coco.json", content) as path, suppress(LupiError):
+        read_boxes(path)
 
 
 @fuzzed
@@ -219,15 +212,14 @@ def test_damaged_coco(content: bytes) -> None:
         + [np.full((N_LINES, 2), value) for value in (np.nan, np.inf, -1e308)]
     ),
     rows=st.sampled_from(
-        [None, np.arange(6), np.arange(6.0), np.arange(5), np.array(3), np.full(6, 2), -np.arange(6)]
-        + [np.array([2**62] * 6), np.array(["a"] * 6), np.zeros((6, 6), int)]
+        [
+            *(None, ROWS, -ROWS, ROWS.astype(float), ROWS[1:], np.array(3), np.full(6, 2)),
+            *(np.full(6, 2**62), np.array(["a"] * 6), np.zeros((6, 6), int)),
+        ]
     ),
     prefix=st.sampled_from(["", "train_", "x"]),
 )  # fmt: skip
 def test_arrays_of_other_shapes_and_kinds(features: Any, rows: Any, prefix: str) -> None:
     content = {f"{prefix}features": features} | ({} if rows is None else {f"{prefix}rows": rows})
-    with written("v.npz", arrays(**content)) as path:
-        try:
-            read_vectors(path)
-        except LupiError as error:
-            assert str(error)
+    with written("v.npz", arrays(**content)) as path, suppress(LupiError):
+        read_vectors(path)

@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lupi
+from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
 from lupi.compare.settings import ComparisonSettings, check, make_plan
 from lupi.errors import LupiError
 from lupi.evidence.summary import summarise, to_json
@@ -29,7 +31,6 @@ from lupi.train.translating import load_translator
 from made_records import ARMS, make_records
 from made_students import picture_run, table_run
 from made_text import write_texts
-from mutations import as_json, changed_document, damaged_bytes, fuzzed
 
 SETTINGS: dict[str, Any] = {
     "name": "small",
@@ -56,10 +57,8 @@ SETTINGS: dict[str, Any] = {
 @fuzzed
 @given(raw=changed_document(SETTINGS))
 def test_settings(raw: Any) -> None:
-    try:
+    with suppress(LupiError):
         check(ComparisonSettings.parse(override(raw, []), ""))
-    except LupiError as error:
-        assert len(str(error)) < 5000
 
 
 @fuzzed
@@ -68,19 +67,15 @@ def test_damaged_settings_files(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "small.yaml"
         path.write_bytes(content)
-        try:
+        with suppress(LupiError):
             check(ComparisonSettings.parse(override(read_yaml(path), []), ""))
-        except LupiError as error:
-            assert str(error)
 
 
 @fuzzed
 @given(text=st.text(max_size=30), key=st.sampled_from(["task", "train.lr", "a.b", "seeds", ""]))
 def test_changes_on_the_command_line(text: str, key: str) -> None:
-    try:
+    with suppress(LupiError):
         make_plan(ComparisonSettings.parse(override(SETTINGS, [f"{key}={text}"]), ""))
-    except LupiError as error:
-        assert str(error)
 
 
 @pytest.fixture(scope="module")
@@ -96,10 +91,8 @@ def report(folder: Path, page: bool) -> None:
     summary_table(summary)
     if page:
         render(record, summary).encode("utf-8", "replace")
-    try:
+    with suppress(LupiError):
         pick_run(folder)
-    except LupiError:
-        pass
 
 
 SOMETIMES = st.integers(0, 9).map(lambda n: n == 9)  # the page takes a second
@@ -114,16 +107,13 @@ def test_changed_records(pattern: str, records: Path, data: st.DataObject) -> No
     whole = path.read_bytes()
     try:
         path.write_bytes(as_json(data.draw(changed_document(json.loads(whole)))))
-        report(records, page=data.draw(SOMETIMES))
-    except LupiError as error:
-        assert str(error)
+        with suppress(LupiError):
+            report(records, page=data.draw(SOMETIMES))
     finally:
         path.write_bytes(whole)
 
 
-@pytest.mark.parametrize(
-    "pattern", [*RECORDS, "*/metrics.jsonl", "*/samples.npz", "*/failure.txt"]
-)
+@pytest.mark.parametrize("pattern", [*RECORDS, "*/metrics.jsonl", "*/samples.npz", "*/failure.txt"])
 @fuzzed
 @given(data=st.data())
 def test_damaged_records(pattern: str, records: Path, data: st.DataObject) -> None:
@@ -135,9 +125,8 @@ def test_damaged_records(pattern: str, records: Path, data: st.DataObject) -> No
         changed = path.with_name("failure.txt")
     try:
         changed.write_bytes(data.draw(damaged_bytes(whole)))
-        report(records, page=data.draw(SOMETIMES))
-    except LupiError as error:
-        assert str(error)
+        with suppress(LupiError):
+            report(records, page=data.draw(SOMETIMES))
     finally:
         changed.unlink()
         path.write_bytes(whole)
@@ -178,7 +167,11 @@ def use(folder: Path) -> None:
     student = lupi.load_student(folder)
     pictures = student.description.pictures
     n, size = (pictures.n_channels, pictures.image_size) if pictures else (0, 0)
-    x = torch.zeros(2, n, size, size) if pictures else torch.zeros(2, student.description.encoder().width)
+    x = (
+        torch.zeros(2, n, size, size)
+        if pictures
+        else torch.zeros(2, student.description.encoder().width)
+    )
     student.explain(student.outputs(x))  # fmt: skip
 
 
@@ -198,10 +191,8 @@ def test_changed_students(shipped: list[Path], data: st.DataObject) -> None:
             path.write_bytes(as_json(data.draw(changed_document(json.loads(path.read_text())))))
         if name != "manifest.json":
             write_manifest(folder)
-        try:
+        with suppress(LupiError):
             use(folder)
-        except LupiError as error:
-            assert str(error)
 
 
 @fuzzed
@@ -216,10 +207,8 @@ def test_changed_runs(table: Path, pictures: Path, data: st.DataObject) -> None:
         else:
             path.write_bytes(data.draw(damaged_bytes(path.read_bytes())))
         for reader in (use, read_finished):
-            try:
+            with suppress(LupiError):
                 reader(folder)
-            except LupiError as error:
-                assert str(error)
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +233,5 @@ def test_changed_translators(translator: Path, data: st.DataObject) -> None:
             path.write_bytes(as_json(data.draw(changed_document(json.loads(path.read_text())))))
         else:
             path.write_bytes(data.draw(damaged_bytes(path.read_bytes())))
-        try:
+        with suppress(LupiError):
             load_translator(folder).translate(["dog cat ."])
-        except LupiError as error:
-            assert str(error)

@@ -1,6 +1,6 @@
 """Killed without warning, again and again: nothing recorded is lost, and the numbers are the same.
 
-    LUPI_KILLS=50 .venv/bin/python -m pytest tests/slow/test_kill_soak.py -s
+LUPI_KILLS=50 .venv/bin/python -m pytest tests/slow/test_kill_soak.py -s
 """
 
 import os
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from commands import LUPI, environment, lupi, recorded, write_settings
 from made_pictures import image_folder
+from tiny_comparison import LUPI, environment, lupi, recorded, write_settings
 
 N_KILLS = int(os.environ.get("LUPI_KILLS", "5"))
 WAIT = 600

@@ -16,7 +16,6 @@ from lupi.tasks.registry import AnyTask, build_task
 from lupi.train.classical import CLASSICAL, check_classical, find_learner
 from lupi.train.run import RunSettings
 
-
 MOST_SEEDS = 10_000
 """More would never end; and a slip of the finger must not fill the memory."""
 
