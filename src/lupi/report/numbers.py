@@ -6,6 +6,8 @@ from lupi.evidence.summary import LabelSaving
 
 NOTHING = "–"
 """Stands where there is no number."""
+AT_MOST_ONE = ("auc", "r2")
+"""Written with three decimals, and not in percent, as people know them."""
 
 
 def is_share(metric: str) -> bool:
@@ -22,6 +24,8 @@ def score(value: float | None, metric: str) -> str:
     """Write a score: `61.2` for a share, three significant digits or more otherwise."""
     if value is None:
         return NOTHING
+    if metric in AT_MOST_ONE:
+        return f"{value:.3f}"
     return f"{100 * value:.1f}" if is_share(metric) else plain(value)
 
 

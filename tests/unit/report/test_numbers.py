@@ -23,6 +23,11 @@ def test_shares_are_shown_in_percent(metric: str, share: bool) -> None:
     assert score(0.612, metric) == ("61.2" if share else "0.612")
 
 
+def test_auc_and_r2_have_three_decimals() -> None:
+    assert score(0.70049, "auc") == "0.700"
+    assert difference(-0.00758, "r2") == "-0.008"
+
+
 def test_differences_carry_a_sign() -> None:
     assert difference(0.061, "accuracy") == "+6.1"
     assert difference(-0.061, "accuracy") == "-6.1"
