@@ -274,5 +274,5 @@ def test_a_box_that_the_middle_does_not_show_is_noted(tmp_path: Path) -> None:
 def test_a_damaged_cache_is_named(root: Path, name: str) -> None:
     path = load(root).folder / name
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(LupiError, match="is damaged .*; delete it, and it is made again"):
+    with pytest.raises(LupiError, match=r"is damaged .*; delete it, and it is made again"):
         load(root)
