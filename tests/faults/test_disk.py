@@ -34,6 +34,7 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_and_room_again(pets: Path) -> None:
     write_settings(pets, seeds=1)
     expected = lupi("compare", "tiny.yaml", "--out", "undisturbed", "--json", cwd=pets)

@@ -11,6 +11,8 @@ import pytest
 from made_pictures import image_folder
 from tiny_comparison import LUPI, environment, lupi, recorded, write_settings
 
+pytestmark = pytest.mark.slow
+
 JUMPING = """
 import random, time
 _now, _chance = time.time, random.Random(0)
