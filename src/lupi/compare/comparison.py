@@ -25,12 +25,12 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()
-    except OSError as error:
-        raise LupiError(f"--out: {folder} can't be used: {error.strerror}") from None
     except Timeout:
         raise LupiError(
             f"another lupi is at work in {folder}; wait for it to end, or use another --out"
         ) from None
+    except OSError as error:
+        raise LupiError(f"--out: {folder} can't be used: {error.strerror}") from None
     try:
         write_comparison(
             folder,
