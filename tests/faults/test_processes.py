@@ -64,8 +64,9 @@ def test_a_worker_without_memory_is_a_failed_run_and_not_a_verdict(pets: Path) -
 
 
 def test_the_second_of_two_in_a_folder_says_so_and_the_first_goes_on(pets: Path) -> None:
+    endless = "train={epochs: 1000000, schedule: constant}"
     first = subprocess.Popen(
-        [*LUPI, "compare", "tiny.yaml", "--out", "out", "--set", "train.epochs=2000"],
+        [*LUPI, "compare", "tiny.yaml", "--out", "out", "--set", endless],
         cwd=pets,
         env=environment(),
         stderr=subprocess.DEVNULL,

@@ -125,12 +125,12 @@ def _work(connection: Connection) -> None:
 
 
 def _do(job: Job, connection: Connection) -> Event:
-    from lupi.train.run import RunSettings, run
-
     def tell(row: dict[str, Any]) -> None:
         connection.send(Event(job.run_id, "epoch", row))
 
     try:
+        from lupi.train.run import RunSettings, run
+
         result = run(RunSettings.model_validate(job.settings), job.folder, on_epoch=tell)
     except Exception as error:
         _record_failure(job, traceback.format_exc())
