@@ -54,9 +54,20 @@ class Batch(NamedTuple):
         has = self.has_xstar & torch.isfinite(self.xstar).flatten(1).all(1)
         return self.xstar.where(has.view(-1, *[1] * (self.xstar.dim() - 1)), 0.0), has
 
+    def part(self, rows: range) -> "Batch":
+        """Return rows that follow one another."""
+        chosen = slice(rows.start, rows.stop)
+        x = tuple(t[chosen] for t in self.x) if isinstance(self.x, tuple) else self.x[chosen]
+        if self.xstar is None or self.has_xstar is None:
+            return Batch(x, self.y[chosen])
+        return Batch(x, self.y[chosen], self.xstar[chosen], self.has_xstar[chosen])
+
 
 class Losses(NamedTuple):
-    """What a method minimises, and its named parts for the record (detached)."""
+    """What a method minimises, and its named parts for the record (detached).
+
+    In a pass that sees some rows of a batch, both are what these rows add: see `lupi.nn.rows`.
+    """
 
     total: Tensor
     parts: dict[str, Tensor]

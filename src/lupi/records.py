@@ -331,8 +331,12 @@ def run_identity(settings: Mapping[str, Any]) -> str:
     # Where decoded pictures lie decides no number.
     task = {key: value for key, value in settings["task"].items() if key != "cache"}
     resolved = {**settings, "task": task}
+    # What came to the settings later is in the identity of those runs only that set it.
     if not resolved.get("trial"):
-        resolved.pop("trial", None)  # only trials have it in their identity
+        resolved.pop("trial", None)
+    if "train" in resolved:
+        train = resolved["train"]
+        resolved["train"] = {k: v for k, v in train.items() if (k, v) != ("accumulate", 1)}
     return fingerprint(resolved)
 
 

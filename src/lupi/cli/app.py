@@ -22,6 +22,7 @@ from lupi.cli import (
     translate,
 )
 from lupi.cli.output import say
+from lupi.cli.torchrun import n_processes, one_voice
 from lupi.errors import LupiError
 
 app = typer.Typer(
@@ -55,11 +56,18 @@ for verb in (
 
 @app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
     if version:
         print(f"lupi {__version__}")
         raise typer.Exit
+    if n_processes() > 1 and context.invoked_subcommand != "train":
+        with one_voice():
+            raise LupiError(
+                "torchrun shares one training between processes: `lupi train`; "
+                f"call `lupi {context.invoked_subcommand}` without it"
+            )
 
 
 def main() -> None:

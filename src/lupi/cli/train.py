@@ -7,6 +7,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lupi.cli.output import Json, Out, Sets, print_json, resumable, say, stderr
+from lupi.cli.torchrun import one_voice
 
 if TYPE_CHECKING:
     from lupi.train.fit import Row
@@ -29,15 +30,32 @@ def train(
     student, which never heard of x*, is `checkpoint/student.safetensors` in the run's folder.
 
     Example: `lupi train mine.yaml --arm het-dropout --size 300 --seed 0`
+
+    On several cores, GPUs or nodes, with the same numbers within rounding:
+    `torchrun --nproc-per-node 2 -m lupi train mine.yaml --arm het-dropout`
     """
+    with one_voice():
+        _train(settings, arm, size, seed, set_ or [], out, as_json)
+
+
+def _train(
+    settings: Path,
+    arm: str | None,
+    size: int | None,
+    seed: int | None,
+    changes: list[str],
+    out: Path | None,
+    as_json: bool,
+) -> None:
     from lupi.cli.compare import prepared_plan
     from lupi.compare.comparison import tune
     from lupi.configs import find_settings
     from lupi.errors import LupiError
     from lupi.settings import override, read_yaml, unknown_name
+    from lupi.train.processes import together
     from lupi.train.run import run
 
-    given = prepared_plan(override(read_yaml(find_settings(settings)), set_ or []))
+    given = prepared_plan(override(read_yaml(find_settings(settings)), changes))
     records = out or Path("runs") / given.settings.name
     plan = tune(given, records)
     if plan is None:
@@ -78,7 +96,9 @@ def train(
             rate = f"{size / max(row['seconds'], 1e-9):.0f} rows/s"
             progress.update(bar, completed=row["epoch"], description=f"{shown}, {rate}")
 
-        result = run(run_settings, folder, show)
+        result = run(run_settings, folder, show, together(run_settings.train))
+    if not result:  # which the first of several processes tells
+        return
     if as_json:
         print_json({"folder": str(folder), **result})
         return

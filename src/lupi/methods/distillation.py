@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Stage, Task
 from lupi.data.regions import blackout
+from lupi.nn import rows
 from lupi.nn.soft_labels import SoftReading, count_outputs, imitation_loss
 from lupi.search import Range, Space
 from lupi.settings import Settings
@@ -77,14 +78,15 @@ class Distillation(Method):
         xstar, has = batch.privileged()
         seen = blackout(batch.x, xstar) if self.task.xstar_kind == "region" else xstar
         if self.stage == "teacher":
-            return self._teacher_loss(seen[has], batch.y[has])
+            return self._teacher_loss(seen, batch.y, has)
         return self._student_loss(batch, seen, has)
 
-    def _teacher_loss(self, seen: Tensor, y: Tensor) -> Losses:
-        if not len(y):
+    def _teacher_loss(self, seen: Tensor, y: Tensor, has: Tensor) -> Losses:
+        if not rows.any_xstar(has):
             nothing = torch.zeros((), device=y.device, requires_grad=True)
             return Losses(nothing, {"teacher": nothing.detach()})
-        total = self.task.example_loss(self.teacher(seen), y).mean()
+        with rows.with_xstar():
+            total = rows.mean(self.task.example_loss(self.teacher(seen[has]), y[has]))
         return Losses(total, {"teacher": total.detach()})
 
     def _student_loss(self, batch: Batch, seen: Tensor, has: Tensor) -> Losses:
@@ -96,5 +98,5 @@ class Distillation(Method):
         hard = self.task.example_loss(output, batch.y)
         s, kind = self.settings, self.task.output_kind
         soft = imitation_loss(output, advice, s.temperature, s.reading, kind)
-        task, imitation = ((1 - weight) * hard).mean(), (weight * soft).mean()
+        task, imitation = rows.mean((1 - weight) * hard), rows.mean(weight * soft)
         return Losses(task + imitation, {"task": task.detach(), "imitation": imitation.detach()})

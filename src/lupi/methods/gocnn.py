@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, Task
 from lupi.errors import LupiError
+from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.sites import attached, find_sites, map_sites
 from lupi.search import Range, Space
@@ -83,7 +84,7 @@ class GoCNN(Method):
         heads = (self.foreground, self.background)
         for group, region, head in zip(groups, regions, heads, strict=True):
             by_group = by_group + self._loss(head((group * region).mean((2, 3))), batch)
-            wrong = wrong + (group * (1 - region)).square().flatten(1).sum(1).mean()
+            wrong = wrong + rows.mean((group * (1 - region)).square().flatten(1).sum(1))
         suppression = self.settings.suppression * wrong
         parts = {"task": task, "groups": by_group, "suppression": suppression}
         return Losses(
@@ -91,7 +92,7 @@ class GoCNN(Method):
         )
 
     def _loss(self, output: Tensor, batch: Batch) -> Tensor:
-        return self.task.example_loss(output, batch.y).mean()
+        return rows.mean(self.task.example_loss(output, batch.y))
 
     def _regions(self, mask: Tensor, has: Tensor) -> tuple[Tensor, Tensor]:
         """Return where object and surroundings are, (B, 1, h, w) each.

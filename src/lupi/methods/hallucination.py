@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
 from lupi.data.regions import blackout
+from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.taps import leaving, linear_layers, try_pass
 from lupi.search import Range, Space
@@ -88,17 +89,18 @@ class Hallucination(Method):
             own, hallucinated = self.net.heads(batch.x)
         of_x = self._losses(batch.y, own, hallucinated, (own + hallucinated) / 2)
         of_xstar = pull = torch.zeros_like(of_x)
-        if has.any():
-            with leaving(linear_layers(self.xstar_head)[0]) as real:
+        if rows.any_xstar(has):
+            with rows.with_xstar(), leaving(linear_layers(self.xstar_head)[0]) as real:
                 output = self._output_of_xstar(batch.x[has], xstar[has])
-            of_xstar = self._losses(batch.y[has], output, (own[has] + output) / 2)
-            pull = self.settings.gamma * self._distance(imagined[0][has], real[0])
+                of_xstar = self._losses(batch.y[has], output, (own[has] + output) / 2)
+                pull = self.settings.gamma * self._distance(imagined[0][has], real[0])
         parts = {"task": of_x, "xstar": of_xstar, "hallucination": pull}
         total = of_x + of_xstar + pull
         return Losses(total, {name: part.detach() for name, part in parts.items()})
 
     def _losses(self, y: Tensor, *outputs: Tensor) -> Tensor:
-        return torch.stack([self.task.example_loss(output, y).mean() for output in outputs]).sum()
+        each = [rows.mean(self.task.example_loss(output, y)) for output in outputs]
+        return torch.stack(each).sum()
 
     def _output_of_xstar(self, x: Tensor, xstar: Tensor) -> Tensor:
         """Return d(x*); its passes through the shared convolutions are not recorded there."""
@@ -116,4 +118,4 @@ class Hallucination(Method):
         official = self.settings.reading == "official"
         target = real if official else real.detach()
         each = (imagined.relu().sigmoid() - target.relu().sigmoid()).square().sum(1)
-        return each.sum() if official else each.mean()
+        return each.sum() if official else rows.mean(each)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, SequenceTask, Stage, Task
 from lupi.data.regions import blackout, mask_box
 from lupi.errors import LupiError
+from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.encoders import MapEncoder, feature_encoders, vector_encoder
 from lupi.nn.noise import HeteroscedasticDropout, Missing, Norm, Reading, Reduce
@@ -153,15 +154,15 @@ class HetDropout(Method):
         """Return the task's loss under noise, plus the penalty; in stage `plain`, without both."""
         if self.stage == "plain":
             with self._attachment.detached():
-                total = self.task.example_loss(self.net(batch.x), batch.y).mean()
+                total = rows.mean(self.task.example_loss(self.net(batch.x), batch.y))
             return Losses(total, {"task": total.detach()})
         self._now = self._site_inputs(batch)
         try:
             output: Tensor = self.net(batch.x)
         finally:
             self._now = None
-        y = batch.y.repeat(len(output) // len(batch.y), *[1] * (batch.y.dim() - 1))
-        task = self.task.example_loss(output, y).mean()
+        y = batch.y.repeat(len(output) // max(len(batch.y), 1), *[1] * (batch.y.dim() - 1))
+        task = rows.mean(self.task.example_loss(output, y))
         penalty = self.drops.penalty()
         return Losses(task + penalty, {"task": task.detach(), "penalty": penalty.detach()})
 
@@ -200,8 +201,8 @@ class HetDropout(Method):
         """
         trunk = self.net.get_submodule("trunk")
         features = x.new_zeros(len(x), self._n_features)
-        if has.any():
-            with untracked(trunk):
+        if rows.any_xstar(has):
+            with rows.with_xstar(), untracked(trunk):
                 features[has] = trunk(blackout(x[has], mask[has])).to(features.dtype)
         return features
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, Task
+from lupi.nn import rows
 from lupi.nn.seq2seq import Memory, Seq2Seq
 from lupi.nn.sites import find_sites, reading, site_shapes
 from lupi.search import Range, Space
@@ -60,8 +61,10 @@ class Imagination(Method):
         """Return the task's loss plus the weighted margin loss of the rows with x*."""
         xstar, has = batch.privileged()
         output, features = self._pass(batch)
-        task = self.task.example_loss(output, batch.y).mean()
-        image = self.settings.weight * self._margin_loss(self.imagine(features[has]), xstar[has])
+        task = rows.mean(self.task.example_loss(output, batch.y))
+        with rows.with_xstar():
+            image = self._margin_loss(self.imagine(features[has]), xstar[has])
+        image = self.settings.weight * image
         return Losses(task + image, {"task": task.detach(), "imagination": image.detach()})
 
     def _pass(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -76,11 +79,13 @@ class Imagination(Method):
 
     def _margin_loss(self, imagined: Tensor, xstar: Tensor) -> Tensor:
         """Return the mean over rows (k, D) of what other rows' x* come too near."""
-        cosine = F.normalize(imagined) @ F.normalize(xstar).T  # (k, k)
-        too_near = (self.settings.margin - cosine.diagonal()[:, None] + cosine).relu()
-        others = ~torch.eye(len(xstar), dtype=torch.bool, device=xstar.device)
+        every, first = rows.gather(xstar)  # (K, D): those of other processes, too
+        cosine = F.normalize(imagined) @ F.normalize(every).T  # (k, K)
+        too_near = (self.settings.margin - cosine.diagonal(first)[:, None] + cosine).relu()
+        places = torch.arange(len(every), device=xstar.device)
+        others = places != places[first : first + len(xstar), None]
         total: Tensor = (too_near * others).sum()
-        return total / max(len(xstar), 1)
+        return total / max(rows.count(len(xstar)), 1)
 
 
 def _mean_state(memory: Memory) -> Tensor:

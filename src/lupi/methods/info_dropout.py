@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
 from lupi.errors import LupiError
+from lupi.nn import rows
 from lupi.nn.sites import attached, find_sites, site_shapes
 from lupi.search import Range, Space
 from lupi.settings import Settings
@@ -70,9 +71,9 @@ class InfoDropout(Method):
         noises = {name: partial(self._noise, name, divergences) for name in self._sites}
         with attached(self._sites, noises):
             output = self.net(batch.x)
-        task = self.task.example_loss(output, batch.y).mean()
+        task = rows.mean(self.task.example_loss(output, batch.y))
         s = self.settings
-        n = len(batch.y) if s.reading == "official" else s.n_train
+        n = rows.count(len(batch.y)) if s.reading == "official" else s.n_train
         divergence = s.beta / n * torch.stack(divergences).sum()
         return Losses(task + divergence, {"task": task.detach(), "divergence": divergence.detach()})
 
@@ -82,8 +83,8 @@ class InfoDropout(Method):
         alpha = ALPHA_MIN + largest * torch.sigmoid(self.alphas[self._indices[name]](h))
         # 0 where the noise is as strong as it may be
         units = -torch.log(alpha / (ALPHA_MIN + largest))
-        divergences.append(units.flatten(1).sum(1).mean())
-        return h * torch.exp(alpha * torch.randn_like(h))
+        divergences.append(rows.mean(units.flatten(1).sum(1)))
+        return h * torch.exp(alpha * rows.draw(torch.randn_like, h))
 
 
 def _alpha_network(shape: torch.Size) -> nn.Module:

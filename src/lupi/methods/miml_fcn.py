@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from lupi.core import Batch, Losses, Method, Task
 from lupi.data.regions import blackout
 from lupi.errors import LupiError
+from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.heads import head_like
 from lupi.search import Range, Space
@@ -60,21 +61,23 @@ class MimlFcn(Method):
         """Return the task's loss, its distance from the slack, and the fit of the slack."""
         output = self.net(batch.x)
         each = self.task.example_loss(output, batch.y)  # (B,)
-        task, weight = each.mean(), self.settings.weight
+        task, weight = rows.mean(each), self.settings.weight
         if self.settings.reading == "official":
-            distance = weight * (task - output.amax(1).sum()).square()
+            gap = rows.total(task - output.amax(1).sum())
+            distance = rows.share(weight * gap.square())
             return Losses(task + distance, {"task": task.detach(), "slack": distance.detach()})
         xstar, has = batch.privileged()
-        each, slack = each[has], self._slack(batch.x[has], xstar[has])
-        distance = weight * _mean((each - slack.detach()).square())
-        fit = _mean((each.detach() - slack).square())
+        distance = fit = torch.zeros_like(task)
+        if rows.any_xstar(has):
+            with rows.with_xstar():
+                each, slack = each[has], self._slack(batch.x[has], xstar[has])
+                distance = weight * rows.mean((each - slack.detach()).square())
+                fit = rows.mean((each.detach() - slack).square())
         parts = {"task": task.detach(), "slack": distance.detach(), "fit": fit.detach()}
         return Losses(task + distance + fit, parts)
 
     def _slack(self, x: Tensor, xstar: Tensor) -> Tensor:
         """Return what x* lets expect of the loss of each row, never negative."""
-        if not len(x):
-            return x.new_zeros(0)
         if self.task.xstar_kind == "region":
             trunk = self.net.get_submodule("trunk")
             with torch.no_grad(), untracked(trunk):
@@ -90,8 +93,3 @@ class MimlFcn(Method):
         with torch.no_grad(), untracked(self.net):
             features: Tensor = self.net.get_submodule("trunk")(self.task.example())
         return features.shape[1]
-
-
-def _mean(values: Tensor) -> Tensor:
-    """Return the mean, 0 of nothing."""
-    return values.sum() / max(len(values), 1)

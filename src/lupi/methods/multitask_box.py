@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, Task
 from lupi.data.regions import mask_box
+from lupi.nn import rows
 from lupi.nn.heads import head_like
 from lupi.nn.sites import find_sites, reading, site_shapes
 from lupi.search import Range, Space
@@ -56,14 +57,15 @@ class MultitaskBox(Method):
         """Return the task's loss plus the weighted loss of predicting x*."""
         xstar, has = batch.privileged()
         with reading(self._site) as seen:
-            task = self.task.example_loss(self.net(batch.x), batch.y).mean()
+            task = rows.mean(self.task.example_loss(self.net(batch.x), batch.y))
         (features,) = seen.values()
         target = mask_box(xstar) if self.task.xstar_kind == "region" else xstar
-        box = self.settings.weight * self._regression(features[has], target[has])
+        box = self.settings.weight * self._regression(features, target, has)
         return Losses(task + box, {"task": task.detach(), "box": box.detach()})
 
-    def _regression(self, features: Tensor, target: Tensor) -> Tensor:
+    def _regression(self, features: Tensor, target: Tensor, has: Tensor) -> Tensor:
         """Return the mean over the rows with x*, 0 where there are none."""
-        if not len(target):
-            return target.sum()
-        return F.smooth_l1_loss(self.head(features), target)
+        if not rows.any_xstar(has):
+            return target.new_zeros(())
+        with rows.with_xstar():
+            return rows.weigh(F.smooth_l1_loss(self.head(features[has]), target[has]))

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, Task
 from lupi.data.regions import blackout
+from lupi.nn import rows
 from lupi.nn.decoder import Decoder
 from lupi.nn.sites import find_sites, map_sites, reading
 from lupi.search import Range, Space
@@ -64,15 +65,18 @@ class MultitaskMask(Method):
         """Return the task's loss plus the weighted loss of the decoder."""
         mask, has = batch.privileged()
         with reading(self._site) as seen:
-            task = self.task.example_loss(self.net(batch.x), batch.y).mean()
+            task = rows.mean(self.task.example_loss(self.net(batch.x), batch.y))
         (features,) = seen.values()
-        pixels = self.settings.weight * self._pixels(features[has], batch.x[has], mask[has])
+        pixels = self.settings.weight * self._pixels(features, batch.x, mask, has)
         return Losses(task + pixels, {"task": task.detach(), "mask": pixels.detach()})
 
-    def _pixels(self, features: Tensor, x: Tensor, mask: Tensor) -> Tensor:
+    def _pixels(self, features: Tensor, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
         """Return the mean over the pixels of the rows with x*, 0 where there are none."""
-        if not len(mask):
-            return mask.sum()
-        if self.settings.target == "mask":
-            return F.binary_cross_entropy_with_logits(self.decoder(features), mask)
-        return F.smooth_l1_loss(self.decoder(features), blackout(x, mask))
+        if not rows.any_xstar(has):
+            return mask.new_zeros(())
+        x, mask = x[has], mask[has]
+        with rows.with_xstar():
+            predicted = self.decoder(features[has])
+            if self.settings.target == "mask":
+                return rows.weigh(F.binary_cross_entropy_with_logits(predicted, mask))
+            return rows.weigh(F.smooth_l1_loss(predicted, blackout(x, mask)))

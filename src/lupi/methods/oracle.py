@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, Task
 from lupi.data.regions import blackout
 from lupi.errors import LupiError
+from lupi.nn import rows
 from lupi.nn.seq2seq import Seq2Seq, VectorStarted
 from lupi.nn.taps import entering, linear_layers, try_pass
 from lupi.settings import Settings
@@ -92,5 +93,5 @@ class Oracle(Method):
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss; x has x* appended."""
-        total = self.task.example_loss(self.net(batch.x), batch.y).mean()
+        total = rows.mean(self.task.example_loss(self.net(batch.x), batch.y))
         return Losses(total, {"task": total.detach()})

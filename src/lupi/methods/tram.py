@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, Task
 from lupi.data.regions import blackout, mask_box
 from lupi.errors import LupiError
+from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.taps import entering, linear_layers, try_pass
 from lupi.settings import Settings
@@ -82,8 +83,8 @@ class Tram(Method):
         with entering(self._own_head, cut=True) as seen:
             output = self.net(batch.x)
         with_xstar = self.joint(seen[0], xstar, has)
-        own = self.task.example_loss(output, batch.y).mean()
-        joint = self.task.example_loss(with_xstar, batch.y).mean()
+        own = rows.mean(self.task.example_loss(output, batch.y))
+        joint = rows.mean(self.task.example_loss(with_xstar, batch.y))
         return Losses(own + joint, {"task": own.detach(), "xstar": joint.detach()})
 
     @property
@@ -110,8 +111,8 @@ class Tram(Method):
     def _features(self, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
         """Return phi of the blacked-out pictures, without a graph; zeros for rows without x*."""
         features = x.new_zeros(len(x), self._n_features)
-        if has.any():
-            with untracked(self.net), entering(self._own_head) as seen:
+        if rows.any_xstar(has):
+            with rows.with_xstar(), untracked(self.net), entering(self._own_head) as seen:
                 self.net(blackout(x[has], mask[has]))
             features[has] = seen[0].to(features.dtype)
         return features

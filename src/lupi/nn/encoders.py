@@ -103,6 +103,6 @@ class MapEncoder(nn.Module):
         """Resize to the map's size, then convolve."""
         offsets: Tensor = self.layers(F.interpolate(xstar, self.size, mode="area"))
         if self.budget:
-            n = offsets[0].numel()
+            n = math.prod(offsets.shape[1:])
             offsets = offsets - offsets.logsumexp((1, 2, 3), keepdim=True) + math.log(n)
         return offsets

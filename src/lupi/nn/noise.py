@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lupi.nn import rows
+
 LOGVAR_MIN, LOGVAR_MAX = -10.0, 4.0
 """Bounds of the noise: a variance of 4.5e-5 is practically none, one of 55 drowns the signal."""
 LOGVAR_LIMIT = 50.0
@@ -44,7 +46,9 @@ def multiplicative_noise(
     shape = list(h.shape)
     for dim in shared_dims:
         shape[dim] = 1
-    eps = torch.randn(shape, dtype=h.dtype, device=h.device)
+    shares_rows = 0 in {dim % h.dim() for dim in shared_dims}
+    like = h.new_empty(shape)
+    eps = torch.randn_like(like) if shares_rows else rows.draw(torch.randn_like, like)
     return torch.addcmul(h, h, torch.exp(0.5 * logvar).to(h.dtype) * eps)
 
 
@@ -218,10 +222,10 @@ class HeteroscedasticDropout(nn.Module):
         weight = has.to(logvar.dtype)
         if self.reading != "paper":
             sigma = torch.exp(0.5 * bounded(logvar)) * _rows(weight, logvar)
-            length: Tensor = torch.linalg.vector_norm(sigma)
-            return self.beta * length
+            return self.beta * rows.share(rows.norm(sigma))
         each = divergence(logvar, prior, self.norm, self.reduce)
-        return self.beta * (each * weight).sum() / weight.sum().clamp(min=1)
+        with rows.with_xstar():
+            return rows.weigh(self.beta * (each * weight).sum() / weight.sum().clamp(min=1))
 
     def _dtype(self, xstar: Tensor) -> torch.dtype:
         weight = next(self.hstar.parameters(), None) if self.hstar else None
@@ -244,9 +248,10 @@ class HeteroscedasticDropout(nn.Module):
         if self.missing == "prior":
             return prior
         weight = _rows(has.to(logvar.dtype), logvar)
-        total = (bounded(logvar.detach()).exp() * weight).sum(0, keepdim=True)
-        mean = (total / weight.sum().clamp(min=1)).clamp(min=math.exp(LOGVAR_MIN))
-        return torch.where(has.any(), mean.log(), prior)
+        total = rows.total((bounded(logvar.detach()).exp() * weight).sum(0, keepdim=True))
+        n = rows.total(weight.sum())
+        mean = (total / n.clamp(min=1)).clamp(min=math.exp(LOGVAR_MIN))
+        return torch.where(n > 0, mean.log(), prior)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the last pass, which is part of a graph and can't be copied."""

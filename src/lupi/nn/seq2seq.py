@@ -282,7 +282,7 @@ class VectorStarted(nn.Module):
         vector, has = x[2:]
         memory = self.net.encode(x)
         change = self.start(vector) * has[:, None]  # (B, L H)
-        change = change.view(len(change), self.n_layers, -1).transpose(0, 1)  # (L, B, H)
+        change = change.unflatten(1, (self.n_layers, -1)).transpose(0, 1)  # (L, B, H)
         return memory._replace(start=memory.start._replace(h=memory.start.h + change))
 
     def forward(self, x: tuple[Tensor, ...]) -> Tensor:

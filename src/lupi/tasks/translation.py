@@ -18,6 +18,7 @@ from lupi.data.sentences import Ids, SentenceSplit, to_learn
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
 from lupi.errors import LupiError
+from lupi.nn.rows import targets
 from lupi.records import Metric
 from lupi.tasks.scoring import score_lines
 from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
@@ -168,15 +169,16 @@ class TranslationTask:
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy of each row, (B,); their mean is the mean over tokens."""
         each = _token_loss(output, y, self.settings.label_smoothing)  # (B, T)
-        return each.sum(1) * len(y) / (y != PAD).sum()
+        batch = targets(y)
+        return each.sum(1) * len(batch) / (batch != PAD).sum()
 
     def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return the sum of losses, the right tokens and how sure the first is; and all tokens."""
         is_token = y != PAD
         right = (output.argmax(2) == y) & is_token
         sure = output[:, 0].log_softmax(1).amax(1).exp()
-        rows = torch.stack([_token_loss(output, y).sum(1), right.sum(1), sure], 1)  # (B, 3)
-        return rows, is_token.sum(1)
+        parts = [_token_loss(output, y).sum(1), right.sum(1), sure]
+        return torch.stack(parts, 1), is_token.sum(1)  # (B, 3), (B,)
 
     def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
         """Return accuracy, cross-entropy and perplexity per token, the words before it given."""

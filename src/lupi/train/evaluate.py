@@ -1,31 +1,42 @@
 """Scores of a student on a split, and what the noise of a method looks like."""
 
 import math
+from itertools import islice, zip_longest
 
 import torch
+from lightning_fabric import Fabric
 from lightning_fabric.utilities import move_data_to_device
 from torch import Tensor
 from torch.nn import functional as F
 
 from lupi.core import Batch, Inputs, Method, SequenceTask, Split, Task
+from lupi.train.processes import as_input, gather
 
 COLLAPSED_BELOW = 0.01
 """Between-sample standard deviation of log-variance: a change of 1 % in variance."""
 
 
 @torch.no_grad()
-def outputs(method: Method, split: Split, batch_size: int = 256) -> tuple[Tensor, Tensor]:
+def outputs(
+    method: Method, split: Split, batch_size: int = 256, fabric: Fabric | None = None
+) -> tuple[Tensor, Tensor]:
     """Return the student's outputs for a whole split, and the targets. x* is not touched.
 
-    Of sequences, it is what the task's metrics need of both.
+    Of sequences, it is what the task's metrics need of both. The processes of `fabric` take the
+    batches in turns, and all get all outputs.
     """
+    rank, n_processes = (fabric.global_rank, fabric.world_size) if fabric else (0, 1)
     method.eval()
     task = method.task
     device = next(method.parameters()).device
     pairs = []
-    for batch in split.batches(batch_size):
-        pair = _predict(method, move_data_to_device(batch.x, device)).cpu(), batch.y
+    for batch in islice(split.batches(batch_size), rank, None, n_processes):
+        x = as_input(fabric, batch.x) if fabric else move_data_to_device(batch.x, device)
+        pair = _predict(method, x).cpu(), batch.y
         pairs.append(task.condense(*pair) if isinstance(task, SequenceTask) else pair)
+    if fabric:
+        turns = zip_longest(*gather(fabric, pairs))
+        pairs = [pair for turn in turns for pair in turn if pair is not None]
     return torch.cat([output for output, _ in pairs]), torch.cat([y for _, y in pairs])
 
 

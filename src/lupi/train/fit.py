@@ -15,21 +15,16 @@ from typing import Any, Literal
 
 import torch
 from lightning_fabric import Fabric
-from pydantic import TypeAdapter, ValidationError
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from lupi.core import Batch, Method, Split, Splits, Stage, Task, derive_seed
-from lupi.errors import LupiError
+from lupi.core import Batch, Losses, Method, Split, Splits, Stage, Task, derive_seed
 from lupi.nn.batchnorm import reestimate
-from lupi.records import Metric, append_row, read_rows, rewrite_rows
-from lupi.train.checkpoint import (
-    helper_weights,
-    load_state,
-    load_weights,
-    save_state,
-    save_weights,
-)
+from lupi.nn.cut_layers import passing
+from lupi.records import Metric
 from lupi.train.evaluate import describe_noise, outputs
+from lupi.train.files import TrainingFiles
+from lupi.train.parts import parts_of
+from lupi.train.processes import alone, as_input, placed, total_over
 from lupi.train.schedules import Schedule
 from lupi.train.settings import TrainSettings
 
@@ -99,6 +94,7 @@ def fit(
     seed: int,
     folder: Path,
     on_epoch: Callable[[Row], None] = lambda row: None,
+    fabric: Fabric | None = None,
 ) -> Fitted:
     """Train, or go on training, the run that lives in `folder`.
 
@@ -110,26 +106,24 @@ def fit(
         seed: of the noise and of the batch order.
         folder: for metrics.jsonl and checkpoint/.
         on_epoch: called with each new row of metrics.
+        fabric: of the processes that train together; by default this one alone.
     """
-    fabric = Fabric(accelerator="auto", devices=1, precision=settings.precision)
-    last, best = folder / "checkpoint/last.safetensors", folder / "checkpoint/student.safetensors"
-    helpers = folder / "checkpoint/method.safetensors"
-    metrics = folder / "metrics.jsonl"
-    saved = load_state(last) if last.exists() else None
-    state = _state(saved, last) if saved else State()
-    rewrite_rows(metrics, _past_rows(metrics, state))
+    fabric = fabric or alone(settings)
+    files = TrainingFiles(folder, fabric)
+    saved = files.resume()
+    state = State(**saved["state"]) if saved else State()
 
     while True:
-        method = build(state.attempt)
+        method = placed(fabric, build(state.attempt))
         if saved:
-            _restore(method, saved["method"], last)
-        module = fabric.setup_module(method)
+            method.load_state_dict(saved["method"])
         for stage in method.stages()[state.stage :]:
             with method.during(stage):
+                module = fabric.setup_module(method)
                 its = _settings_in(stage, settings)
                 optimizer: Any = fabric.setup_optimizers(_optimizer(method, its))
                 if saved and saved["optimizer"]:
-                    _restore(optimizer, saved["optimizer"], last)
+                    optimizer.load_state_dict(saved["optimizer"])
                 saved = None
                 schedule = Schedule(its, state.scores)
                 while not (state.diverged or schedule.finished):
@@ -141,66 +135,30 @@ def fit(
                         row["val"] = _validate(method, task, splits, its, fabric, row)
                     row["sites"] = _noise_sites(method, task, splits, fabric)
                     row["seconds"] = round(time.perf_counter() - started, 4)
+                    row = fabric.broadcast(row)  # so that all processes decide alike
                     if state.take(row, task.metric.of_an_epoch):
-                        save_weights(best, method.net.state_dict())
-                        if row["sites"]:  # noise that `lupi analyse` can look at
-                            save_weights(helpers, helper_weights(method))
-                    append_row(metrics, row)
-                    save_state(last, _checkpoint(state, method, optimizer))
+                        # with noise that `lupi analyse` can look at
+                        files.save_best(method, with_helpers=bool(row["sites"]))
+                    files.append(row)
+                    files.save(asdict(state), method, optimizer)
                     on_epoch(row)
             if state.diverged:
                 break
             if stage.validates:
-                method.net.load_state_dict(load_weights(best))
+                files.load_best(method)
             # From here on the next stage may replace the best student: never go back.
             state = replace(state, stage=state.stage + 1, scores=[])
-            save_state(last, _checkpoint(state, method))
+            files.save(asdict(state), method)
         if not state.diverged or state.attempt >= settings.n_restarts:
             break
         state = State(attempt=state.attempt + 1)
-        best.unlink(missing_ok=True)
-        helpers.unlink(missing_ok=True)
+        files.forget_best()
 
     if state.diverged and state.best_epoch:
-        method.net.load_state_dict(load_weights(best))
+        files.load_best(method)
     status: Literal["finished", "diverged"] = "diverged" if state.diverged else "finished"
     n_epochs = state.epoch - state.diverged
     return Fitted(method, status, state.best_epoch, n_epochs, state.attempt)
-
-
-def _state(saved: dict[str, Any], path: Path) -> State:
-    try:
-        return TypeAdapter(State).validate_python(saved["state"])
-    except (KeyError, ValidationError):
-        raise LupiError(f"{path} is no checkpoint of lupi; {_AGAIN}") from None
-
-
-def _restore(part: Any, saved: Any, path: Path) -> None:
-    """Give a method or an optimizer its saved state."""
-    try:
-        part.load_state_dict(saved)
-    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise LupiError(f"{path} is of another run ({error}); {_AGAIN}") from None
-
-
-_AGAIN = "delete the folder of the run to start it again"
-
-
-def _past_rows(path: Path, state: State) -> list[Row]:
-    """Return the rows recorded before the checkpoint; a later one will come again."""
-    rows = [row for row in read_rows(path)[0] if {"attempt", "epoch"} <= row.keys()]
-    past = [r for r in rows if (r["attempt"], r["epoch"]) <= (state.attempt, state.epoch)]
-    if state.epoch and [r["epoch"] for r in past[-1:]] != [state.epoch]:
-        raise LupiError(f"{path} has lost rows that its checkpoint has behind it; {_AGAIN}")
-    return past
-
-
-def _checkpoint(state: State, method: Method, optimizer: Any = None) -> dict[str, Any]:
-    return {
-        "state": asdict(state),
-        "method": method.state_dict(),
-        "optimizer": optimizer.state_dict() if optimizer else None,
-    }
 
 
 def _settings_in(stage: Stage, settings: TrainSettings) -> TrainSettings:
@@ -237,17 +195,35 @@ def _train_epoch(
     totals: dict[str, float] = {}
     n_rows = 0
     for batch in _batches(splits.train, settings, order):
-        losses = module(fabric.to_device(batch))
         optimizer.zero_grad()
-        fabric.backward(losses.total)
+        for losses in _passes(fabric, module, batch, settings.accumulate):
+            for name, value in {"loss": losses.total.detach(), **losses.parts}.items():
+                totals[name] = totals.get(name, 0.0) + value.item() * len(batch.y)
         if settings.clip is not None:
             fabric.clip_gradients(module, optimizer, max_norm=settings.clip)
         optimizer.step()
         n_rows += len(batch.y)
-        for name, value in {"loss": losses.total.detach(), **losses.parts}.items():
-            totals[name] = totals.get(name, 0.0) + value.item() * len(batch.y)
-    means = {name: total / n_rows for name, total in totals.items()}
+    means = {name: total_over(fabric, total) / n_rows for name, total in totals.items()}
     return means if all(map(math.isfinite, means.values())) else {}
+
+
+def _passes(fabric: Fabric, module: Any, batch: Batch, accumulate: int) -> Iterator[Losses]:
+    """Pass what this process has of a batch forward and back, and yield the losses."""
+    n_processes = fabric.world_size
+    parts = parts_of(batch, accumulate, n_processes, fabric.global_rank)
+    for i, (own, part) in enumerate(parts, start=1):
+        is_last = i == len(parts)
+        # All passes draw the noise of the whole batch, and the last one leaves its state.
+        devices = [fabric.device] if fabric.device.type == "cuda" else []
+        with (
+            torch.random.fork_rng(devices, enabled=not is_last),
+            fabric.no_backward_sync(module, enabled=not is_last),
+        ):
+            with passing(part):
+                losses = module(fabric.to_device(own))
+            # Gradients add up, where data-parallel training would take their mean.
+            fabric.backward(losses.total * n_processes if n_processes > 1 else losses.total)
+        yield losses
 
 
 def _batches(train: Split, settings: TrainSettings, order: torch.Generator) -> Iterator[Batch]:
@@ -270,8 +246,8 @@ def _validate(
     """Return the student's validation metrics; nothing if its outputs say nothing."""
     if settings.reestimate_batchnorm:
         some = islice(splits.train.batches(EVALUATION_BATCH), REESTIMATION_ROWS // EVALUATION_BATCH)
-        reestimate(method.net, (fabric.to_device(batch).x for batch in some))
-    output, y = outputs(method, splits.val, EVALUATION_BATCH)
+        reestimate(method.net, (as_input(fabric, batch.x) for batch in some))
+    output, y = outputs(method, splits.val, EVALUATION_BATCH, fabric)
     if not output.isfinite().all():
         return {}
     if row["stage_epoch"] >= settings.uniform_after and task.is_uninformative(output):
@@ -285,4 +261,4 @@ def _noise_sites(
     if not method.uses_xstar:
         return {}
     batch = next(iter(splits.train.batches(EVALUATION_BATCH)))
-    return describe_noise(method, task, fabric.to_device(batch))
+    return describe_noise(method, task, as_input(fabric, batch))

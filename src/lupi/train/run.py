@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 import torch
 from filelock import FileLock
+from lightning_fabric import Fabric
 from pydantic import Field
 from torch import Tensor
 
@@ -31,6 +32,7 @@ from lupi.tasks.registry import build_task, resolve_task
 from lupi.train.classical import CLASSICAL, find_learner, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import Row, fit
+from lupi.train.processes import alone, as_input
 from lupi.train.settings import TrainSettings
 
 N_PICTURES = 8
@@ -67,19 +69,35 @@ class RunSettings(Settings):
 
 
 def run(
-    settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None] = lambda row: None
+    settings: RunSettings,
+    folder: Path,
+    on_epoch: Callable[[Row], None] = lambda row: None,
+    fabric: Fabric | None = None,
 ) -> dict[str, Any]:
-    """Do a run, or what is left of it, and return its result. A finished run is only read."""
+    """Do a run, or what is left of it, and return its result. A finished run is only read.
+
+    Args:
+        settings: resolved.
+        folder: of the record.
+        on_epoch: called with each new row of metrics.
+        fabric: of the processes that train together; by default this one alone. All of them
+            call this, the first one writes, and the others return nothing.
+    """
+    fabric = fabric or alone(settings.train)
+    if not fabric.is_global_zero:
+        if not fabric.broadcast(None):
+            _run(settings, folder, on_epoch, fabric)
+        return {}
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
-        if (folder / "result.json").exists():
+        if fabric.broadcast((folder / "result.json").exists()):
             return read_result(folder)
         (folder / "failure.txt").unlink(missing_ok=True)
         for left in folder.rglob(".*.tmp"):  # by an attempt that was killed while it wrote
             left.unlink()
         write_json(folder / "settings.json", settings.resolved())
-        write_json(folder / "environment.json", _environment(settings))
-        result = _run(settings, folder, on_epoch)
+        write_json(folder / "environment.json", _environment(settings, fabric))
+        result = _run(settings, folder, on_epoch, fabric)
         write_json(folder / "result.json", result)
         (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
         if settings.trial:
@@ -87,36 +105,44 @@ def run(
         return result
 
 
-def _run(settings: RunSettings, folder: Path, on_epoch: Callable[[Row], None]) -> dict[str, Any]:
+def _run(
+    settings: RunSettings,
+    folder: Path,
+    on_epoch: Callable[[Row], None],
+    fabric: Fabric,
+) -> dict[str, Any]:
     torch.set_num_threads(settings.train.n_threads)
     task = build_task(settings.task, settings.network)
     if settings.method in CLASSICAL:
-        return _run_classical(settings, task)
+        return _run_classical(settings, task) if fabric.is_global_zero else {}
     splits = splits_for(find_method(settings.method), task, settings)
     if settings.trial:
         splits = replace(splits, test=Sealed(), also={})
     preprocessing = task.preprocessing(settings.size, settings.seed)
-    if preprocessing and not settings.trial:  # whose student is not kept
+    writes = fabric.is_global_zero
+    if preprocessing and writes and not settings.trial:  # whose student is not kept
         write_json(folder / "preprocessing.json", preprocessing)
-    if isinstance(task, SequenceTask):
+    if isinstance(task, SequenceTask) and writes:
         task.save(folder)
 
     build = builder(task, settings.method, settings.settings, settings.seed)
-    fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch)
+    fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch, fabric)
     scored = {"val": splits.val} if settings.trial else {"val": splits.val, "test": splits.test}
     judged_by = "val" if settings.trial else "test"
     trivial = task.trivial(splits.train, scored[judged_by])
     metrics = {name: trivial if name == judged_by else {} for name in scored}
     if fitted.best_epoch:
         metrics = {
-            name: task.metrics(*outputs(fitted.method, split))
+            name: task.metrics(*outputs(fitted.method, split, fabric=fabric))
             for name, split in {**scored, **splits.also}.items()
         }
+    if not writes:
+        return {}
     signatures: dict[str, str] = {}
     if isinstance(task, SequenceTask) and fitted.best_epoch:
         signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
-        _write_pictures(folder / "samples.npz", fitted.method, splits)
+        _write_pictures(folder / "samples.npz", fitted.method, splits, fabric)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
         **({"data": dict(task.found)} if task.found else {}),
@@ -201,7 +227,7 @@ def builder(task: Task, method: str, settings: Any, seed: int) -> Callable[[int]
     return build
 
 
-def _environment(settings: RunSettings) -> dict[str, str]:
+def _environment(settings: RunSettings, fabric: Fabric) -> dict[str, str]:
     return {
         "lupi": __version__,
         "python": platform.python_version(),
@@ -209,10 +235,11 @@ def _environment(settings: RunSettings) -> dict[str, str]:
         "platform": platform.platform(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "threads": str(settings.train.n_threads),
+        "processes": str(fabric.world_size),
     }
 
 
-def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
+def _write_pictures(path: Path, method: Method, splits: Splits, fabric: Fabric) -> None:
     """Keep a few training pictures with their region and the variance at each site with a map.
 
     A method without noise has nothing to show.
@@ -221,8 +248,8 @@ def _write_pictures(path: Path, method: Method, splits: Splits) -> None:
     is_picture = isinstance(batch.x, Tensor) and batch.x.dim() == 4
     if not is_picture or batch.xstar is None or batch.has_xstar is None:
         return
-    device = next(method.parameters()).device
-    batch = Batch(*(t[batch.has_xstar][:N_PICTURES].to(device) for t in batch if t is not None))
+    shown = Batch(*(t[batch.has_xstar][:N_PICTURES] for t in batch if t is not None))
+    batch = as_input(fabric, shown)
     if not len(batch.y):
         return
     method.eval()

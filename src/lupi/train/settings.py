@@ -13,6 +13,9 @@ class TrainSettings(Settings):
     epochs: int = Field(60, ge=1)
     """At most; the adaptive schedule may end earlier."""
     batch_size: int = Field(64, ge=1)
+    """Rows of a step, however many processes share them."""
+    accumulate: int = Field(1, ge=1)
+    """Passes that a step's rows are cut into, to save memory."""
     steps_per_epoch: int | None = Field(None, ge=1)
     """An epoch is this many batches, whatever the training-set size; by default one pass."""
     optimizer: Literal["adam", "adamw", "sgd"] = "adam"
@@ -38,4 +41,5 @@ class TrainSettings(Settings):
     """A run whose outputs do not depend on x after this many epochs has diverged."""
     n_threads: int = Field(1, ge=1, le=256)
     """Of torch, in one process; part of the settings, as sums depend on it in the last digit."""
-    precision: Literal["32-true", "64-true"] = "32-true"
+    precision: Literal["32-true", "64-true", "bf16-mixed"] = "32-true"
+    """bf16-mixed: training passes in bfloat16 where that is safe; weights and scores in 32 bits."""

@@ -66,6 +66,13 @@ def test_a_restart_begins_anew_from_other_weights(tmp_path: Path) -> None:
     assert rows[0]["train"] != rows[2]["train"]
 
 
+def test_a_run_that_lacks_its_result_only_comes_back_in_its_precision(tmp_path: Path) -> None:
+    fit_on(VectorTask(), tmp_path, precision="64-true")
+    fitted, rows = fit_on(VectorTask(), tmp_path, precision="64-true")
+    assert rows == []
+    assert all(weight.dtype == torch.float64 for weight in fitted.method.parameters())
+
+
 class TwoPhases(find_method("no-xstar")):  # type: ignore[misc]
     """A student that is scored in both of its stages."""
 
@@ -106,7 +113,7 @@ def test_a_kill_while_the_best_student_is_replaced_does_no_harm(
         save_state(path, state)
 
     with monkeypatch.context() as patch:
-        patch.setattr("lupi.train.fit.save_state", killed)
+        patch.setattr("lupi.train.files.save_state", killed)
         with pytest.raises(KeyboardInterrupt):
             fit_two_phases(tmp_path / "b")
     resumed, rows = fit_two_phases(tmp_path / "b")
@@ -178,3 +185,39 @@ def test_noise_is_described_by_what_comes_from_xstar() -> None:
     logvar = method.logvars(batch)["2"]
     assert described["2"]["logvar_between"] == logvar.std(0, correction=0).mean().item()
     assert is_collapsed({}) is None
+
+
+@pytest.mark.parametrize("accumulate", [2, 5, 100])
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("no-xstar", {}),
+        ("het-dropout", {"missing": "prior"}),
+        ("het-dropout", {"missing": "none", "n_samples": 3}),
+        ("distillation", {"imitation": 0.5}),
+        ("info-dropout", {"reading": "official"}),
+        ("miml-fcn", {"weight": 0.1}),
+        ("multitask-box", {}),
+    ],
+)
+def test_accumulated_gradients_are_those_of_the_whole_batch(
+    method: str, settings: dict[str, Any], accumulate: int, tmp_path: Path
+) -> None:
+    task = VectorTask()
+
+    def losses_with(accumulate: int) -> list[dict[str, float]]:
+        rows: list[Row] = []
+
+        def build(attempt: int) -> Method:
+            torch.manual_seed(attempt)
+            return build_method(method, settings, task.network(), task)
+
+        train = TrainSettings(
+            epochs=2, batch_size=9, clip=1.0, precision="64-true", accumulate=accumulate
+        )
+        splits = task.splits(20, 0, xstar_frac=0.4)
+        fit(build, task, splits, train, 0, tmp_path / str(accumulate), rows.append)
+        return [row["train"] for row in rows]
+
+    for whole, cut in zip(losses_with(1), losses_with(accumulate), strict=True):
+        assert cut == pytest.approx(whole, rel=1e-6)

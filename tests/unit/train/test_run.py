@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lupi.errors import LupiError
-from lupi.records import read_rows
+from lupi.records import read_rows, run_identity
 from lupi.train.checkpoint import load_weights
 from lupi.train.fit import Row
 from lupi.train.run import RunSettings, Sealed, run
@@ -223,6 +223,14 @@ def test_the_identity_is_the_settings(tmp_path: Path) -> None:
     assert first.run_id == settings_of(settings={**HET, "norm": "l2"}).run_id  # a default spelt out
     assert first.run_id != settings_of(seed=4).run_id
     assert first.run_id != settings_of(control="shuffled").run_id
+
+
+def test_a_setting_that_came_later_does_not_rename_the_runs_before_it() -> None:
+    now = settings_of()
+    before = now.resolved()
+    assert before["train"].pop("accumulate") == 1
+    assert run_identity(before) == now.run_id
+    assert settings_of(train={**before["train"], "accumulate": 2}).run_id != now.run_id
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,138 @@
+"""What two processes of torchrun promise: the numbers of one. Real ones, on CPU with gloo."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from lupi.records import read_json, read_rows, write_json
+from lupi.train.run import RunSettings, run
+from made_runs import DIGITS, SETTINGS
+
+FOLDERS = [str(folder) for folder in Path(__file__).parents[:2]]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+
+
+def started(*command: str, cwd: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [*TORCHRUN, *command],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*FOLDERS, *sys.path])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(*command: str, cwd: Path) -> tuple[int, str, str]:
+    process = started(*command, cwd=cwd)
+    out, err = process.communicate()
+    return process.returncode, out, err
+
+
+def numbers(folder: Path) -> list[dict[str, Any]]:
+    """What must not depend on the number of processes: losses, scores, noise."""
+    rows = read_rows(folder / "metrics.jsonl")[0]
+    return [{key: row[key] for key in ("epoch", "lr", "train", "val", "sites")} for row in rows]
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == (pytest.approx(b, rel=1e-6) if isinstance(b, float) else b))
+
+
+def run_until(epoch: int, settings: RunSettings, folder: Path) -> None:
+    def killed(row: dict[str, Any]) -> None:
+        if row["epoch"] == epoch:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(settings, folder, killed)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The runs, each in one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    for name, settings in SETTINGS.items():
+        run(settings, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same in two processes; one of the runs goes on from a single process that was killed."""
+    folder = tmp_path_factory.mktemp("together")
+    run_until(2, SETTINGS["resumed"], folder / "resumed")
+    code, _, err = ended("-m", "torchrun_worker", str(folder), cwd=folder)
+    assert code == 0, err
+    return folder
+
+
+def test_every_method_has_the_losses_and_gradients_of_one_process(together: Path) -> None:
+    assert json.loads((together / "differences.json").read_text()) == []
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_two_processes_reach_the_numbers_of_one(name: str, alone: Path, together: Path) -> None:
+    assert same(numbers(alone / name), numbers(together / name))
+    one, two = (read_json(folder / name / "result.json") for folder in (alone, together))
+    assert same(one, two)
+    environment = read_json(together / name / "environment.json")
+    assert environment["processes"] == "2"
+    assert read_json(together / name / "settings.json") == SETTINGS[name].resolved()
+
+
+def test_killed_processes_leave_what_one_process_goes_on_with(tmp_path: Path) -> None:
+    long = {**SETTINGS["partial"].resolved(), "train": {**DIGITS["train"], "epochs": 10_000}}
+    long["train"]["schedule"] = "constant"
+    settings = RunSettings.parse(long, "").resolve()
+    arm = {key: long[key] for key in ("method", "xstar_frac")}
+    shared = {key: long[key] for key in ("task", "network", "train")}
+    comparison = {"name": "c", "arms": {"a": arm}, "sizes": [long["size"]], "seeds": 1, **shared}
+    write_json(tmp_path / "c.yaml", comparison)  # JSON is YAML
+    process = started("-m", "lupi", "train", "c.yaml", cwd=tmp_path)
+    folder = tmp_path / "runs/c" / settings.run_id
+    while process.poll() is None and len(numbers(folder)) < 2:
+        time.sleep(0.05)
+    process.kill()  # torchrun, which can't end the others any more
+    _, err = process.communicate()
+    with FileLock(folder / ".lock"):  # until they have ended
+        n_epochs = len(numbers(folder))
+    assert n_epochs >= 2, err
+    run_until(n_epochs + 2, settings, folder)
+    run_until(n_epochs + 2, settings, tmp_path / "undisturbed")
+    assert same(numbers(tmp_path / "undisturbed"), numbers(folder))
+
+
+def test_a_failure_of_one_process_is_told_once_and_ends_both(tmp_path: Path) -> None:
+    comparison = {"name": "c", "task": {"name": "digits"}, "sizes": [20], "seeds": 1}
+    write_json(tmp_path / "c.yaml", {**comparison, "arms": {"a": {"method": "no-xstar"}}})
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\n"
+        "from lupi.cli import main\n"
+        "sys.argv = ['lupi', 'train', 'c.yaml' if os.environ['RANK'] == '0' else 'd.yaml']\n"
+        "main()\n"
+    )
+    code, out, err = ended(str(script), cwd=tmp_path)
+    assert code != 0
+    assert out == ""
+    assert err.count("error in process 1: ") == 1
+    assert "d.yaml" in err
+    assert "process 0" not in err
+
+
+def test_a_mistake_is_told_once(tmp_path: Path) -> None:
+    code, _, err = ended("-m", "lupi", "compare", "demo", cwd=tmp_path)
+    assert code != 0
+    assert err.count("torchrun shares one training between processes") == 1

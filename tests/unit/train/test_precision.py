@@ -1,0 +1,61 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lupi.errors import LupiError
+from lupi.train.precision import check_precision
+
+WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+TRIAL = [sys.executable, "-m", "lupi.train.precision"]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_tried_yet() -> None:
+    check_precision.cache_clear()
+
+
+def test_a_crash_of_the_trial_is_an_error_with_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashing = tmp_path / "python"
+    crashing.write_text("#!/bin/sh\nkill -ILL $$\n")
+    crashing.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(crashing))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(LupiError, match="ended with SIGILL; use 32-true"):
+        check_precision("bf16-mixed")
+    check_precision("32-true")
+
+
+def test_bfloat16_trains_where_the_machine_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {**os.environ, **WITHOUT_AMX}
+    if subprocess.run(TRIAL, env=environment, capture_output=True, check=False).returncode:
+        pytest.skip("this machine can't compute in bfloat16")
+    program = (
+        "from pathlib import Path; import json, sys\n"
+        "from lupi.train.run import RunSettings, run\n"
+        "settings = {'task': {'name': 'digits'}, 'network': {'width': 4}, 'method': 'het-dropout',"
+        " 'size': 40, 'seed': 0, 'train': {'epochs': 2, 'precision': sys.argv[1]}}\n"
+        "result = run(RunSettings.parse(settings, '').resolve(), Path(sys.argv[1]))\n"
+        "print(json.dumps(result['metrics']['val']['loss']))"
+    )
+    losses = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", program, precision],
+                env=environment,
+                cwd=tmp_path,
+                capture_output=True,
+                check=True,
+                text=True,
+            ).stdout
+        )
+        for precision in ("32-true", "bf16-mixed")
+    ]
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)
