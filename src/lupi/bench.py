@@ -18,7 +18,7 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from lupi.core import Batch, Method
-from lupi.data.pictures import Pictures, PictureSplit
+from lupi.data.pictures import Pictures, PictureSplit, Shown
 from lupi.data.windows import Cropping
 from lupi.data.xstar import append_xstar
 from lupi.methods.registry import build_method
@@ -154,7 +154,7 @@ def _supply(folder: Path, batch_size: int) -> Callable[[], None]:
     pictures = Pictures(x, rows % N_CLASSES, _random_boxes(N_STORED, STORED_SIZE, rng))
     regions, has = pictures.regions(rows, "real", seed=0)
     cropping = Cropping(STORED_SIZE, IMAGE_SIZE, flip=True)
-    split = PictureSplit(x, pictures.y, rows, cropping, regions, has)
+    split = PictureSplit(x, rows, Shown(pictures.y, cropping, regions, has))
     order = torch.Generator().manual_seed(0)
     batches = chain.from_iterable(
         split.batches(batch_size, shuffle=order) for split in repeat(split)

@@ -328,9 +328,7 @@ def read_runs(folder: Path, plan: Iterable[PlannedRun], warnings: list[str]) -> 
 
 def run_identity(settings: Mapping[str, Any]) -> str:
     """Return the identity of a run's resolved settings: the name of its folder."""
-    # Where decoded pictures lie decides no number.
-    task = {key: value for key, value in settings["task"].items() if key != "cache"}
-    resolved = {**settings, "task": task}
+    resolved = {**settings, "task": _data_of(settings["task"])}
     # What came to the settings later is in the identity of those runs only that set it.
     if not resolved.get("trial"):
         resolved.pop("trial", None)
@@ -338,6 +336,11 @@ def run_identity(settings: Mapping[str, Any]) -> str:
         train = resolved["train"]
         resolved["train"] = {k: v for k, v in train.items() if (k, v) != ("accumulate", 1)}
     return fingerprint(resolved)
+
+
+def _data_of(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a task's settings without those that decide no number: where, and how fast."""
+    return {key: value for key, value in task.items() if key not in ("cache", "decoders")}
 
 
 def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
@@ -381,7 +384,7 @@ def _check_belonging(
             warnings.append(f"{path} {reason}; the run counts as unfinished: {_AGAIN}")
             runs[i] = replace(run, result=None)
             continue
-        task = {key: value for key, value in settings["task"].items() if key != "cache"}
+        task = _data_of(settings["task"])
         if first is None:
             first = run, task
         elif task != first[1]:

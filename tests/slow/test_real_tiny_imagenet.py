@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from lupi.tasks.registry import build_task
+from lupi.tasks.registry import build_task, shard_task
 
 NAME = "tiny-imagenet-100.zip"
 
@@ -42,3 +42,31 @@ def test_the_real_zip(tmp_path: Path) -> None:
     assert x.std() > 0.15
     test = torch.cat([batch.y for batch in splits.test.batches(500)])
     assert test.bincount().tolist() == [50] * 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    find_zip() is None,
+    reason=f"no shared/data/{NAME} above the project, and LUPI_TINY_IMAGENET is not set",
+)
+def test_shards_of_the_real_zip_hold_the_rows_of_the_cache(tmp_path: Path) -> None:
+    """Of classes with greyscale pictures among them."""
+    settings = {"name": "tiny-imagenet", "root": str(find_zip()), "classes": 8, "n_train": 100}
+    shard_task(settings, tmp_path / "shards", 150, lambda done, total: None)
+    roots = (settings["root"], str(tmp_path / "shards"))
+    cached, streamed = (
+        build_task({**settings, "root": root, "cache": str(tmp_path / "cache")}, {"width": 4})
+        for root in roots
+    )
+    assert streamed.found == cached.found
+    assert any("converted" in kind for kind in streamed.found)
+    for part in ("train", "val"):
+        whole = []
+        for task in (cached, streamed):
+            batches = list(getattr(task.splits(600, 0, "shuffled"), part).batches(100))
+            x = torch.cat([batch.x for batch in batches])
+            if part == "train":
+                masks = [batch.xstar for batch in batches if batch.xstar is not None]
+                x = torch.cat([x, torch.cat(masks)], dim=1)
+            whole.append(sorted(row.numpy().tobytes() for row in x))
+        assert whole[0] == whole[1]

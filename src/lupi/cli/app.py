@@ -11,6 +11,7 @@ from lupi.cli import (
     bench,
     bounds,
     compare,
+    data,
     demo,
     export,
     features,
@@ -52,6 +53,7 @@ for verb in (
     bench.bench,
 ):
     app.command()(verb)
+app.add_typer(data.app, name="data")
 
 
 @app.callback(invoke_without_command=True)

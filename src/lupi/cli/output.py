@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,23 +45,30 @@ def say(message: str) -> None:
     stderr.print(message, highlight=False, soft_wrap=True)
 
 
-def prepare_data(task: dict[str, Any]) -> None:
-    """Decode a task's pictures, if it has any to decode, under a bar; say what was found."""
+@contextlib.contextmanager
+def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that shows how many of how many are done; its first call draws a bar."""
     from rich.progress import Progress
 
-    from lupi.tasks.registry import prepare_task
-
     progress = Progress(console=stderr, transient=True, disable=not stderr.is_terminal)
-    bar = progress.add_task("decoding pictures")
+    bar = progress.add_task(what)
 
     def show(done: int, total: int) -> None:
-        progress.start()  # nothing is drawn where nothing has to be decoded
+        progress.start()
         progress.update(bar, completed=done, total=total)
 
     try:
-        lines = prepare_task(task, show)
+        yield show
     finally:
         progress.stop()
+
+
+def prepare_data(task: dict[str, Any]) -> None:
+    """Decode a task's pictures, if it has any to decode, under a bar; say what was found."""
+    from lupi.tasks.registry import prepare_task
+
+    with progress_of("decoding pictures") as show:
+        lines = prepare_task(task, show)
     for line in lines:
         say(escape(line))
 

@@ -32,6 +32,7 @@ from lupi.errors import LupiError
 from lupi.settings import fingerprint
 
 FORMAT = 2
+ABOUT = "about.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,11 @@ class Loaded:
     classes: list[str]
     findings: Findings
     folder: Path
+
+    @property
+    def about(self) -> str:
+        """Where every finding is listed."""
+        return str(self.folder / ABOUT)
 
     def found(self) -> dict[str, int]:
         """Count what is worth recording: pictures without x*, and each kind of finding."""
@@ -100,7 +106,7 @@ def load(
 
 def _open(folder: Path, findings: Findings) -> Loaded:
     try:
-        about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         findings.bad = [Finding(**finding) for finding in about["bad"]]
         findings.notes = [Finding(**finding) for finding in about["notes"]]
         arrays = {path.stem: open_memmap(path, mode="r") for path in folder.glob("*.npy")}
@@ -146,7 +152,7 @@ def _build(
         )
         with refusing_bombs():
             sizes = {part: writer.write(parts[part], on_decoded) for part in PARTS}
-        _check_sizes(sizes, writer.y[: sizes["train"]], classes)
+        check_sizes(sizes, writer.y[: sizes["train"]], classes)
         writer.close()
         about = {
             "classes": classes,
@@ -154,16 +160,15 @@ def _build(
             "bad": [asdict(finding) for finding in findings.bad],
             "notes": [asdict(finding) for finding in findings.notes],
         }
-        (unfinished / "about.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+        (unfinished / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
         unfinished.replace(folder)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
 
 
-def _check_sizes(
-    sizes: dict[Part, int], train_y: NDArray[np.int64], classes: Sequence[str]
-) -> None:
+def check_sizes(sizes: dict[Part, int], train_y: NDArray[np.int64], classes: Sequence[str]) -> None:
+    """Refuse classes without a training picture, and parts without any."""
     counts = np.bincount(train_y, minlength=len(classes))
     if not counts.all():
         raise LupiError(

@@ -11,24 +11,32 @@ import numpy as np
 from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
-from lupi.data.decode import (
-    BadPictureError,
-    Decoded,
-    Fit,
-    decode_mask,
-    decode_picture,
-    place_box,
-    view_window,
-)
-from lupi.data.index import Box, Findings, Item
+from lupi.data.boxes import PixelBox, boxes_of, stack_boxes
+from lupi.data.decode import BadPictureError, Decoded, Fit, decode_mask, decode_picture
+from lupi.data.index import Findings, Item
 from lupi.data.trees import Tree
 from lupi.errors import LupiError
 
 OnDecoded = Callable[[int, int], None]
 """Called with the number of pictures decoded so far, and of all."""
 
-ROUNDING = 1e-6
-"""Pixels by which a box may stick out because it was scaled."""
+
+def read_picture(
+    tree: Tree, name: str, side: int, fit: Fit, convert_modes: bool, findings: Findings
+) -> tuple[bytes, Decoded] | None:
+    """Return a file and the picture in it; None if it is bad, which `findings` is told of."""
+    try:
+        data = tree.read(name)
+        picture = decode_picture(data, side, fit)
+    except (BadPictureError, OSError) as error:
+        findings.add(name, "unreadable picture", str(error))
+        return None
+    if picture.converted is not None:
+        if not convert_modes:
+            findings.add(name, f"{picture.converted} picture", "not 8-bit RGB")
+            return None
+        findings.note(name, f"{picture.converted} picture converted to RGB")
+    return data, picture
 
 
 class PictureWriter:
@@ -68,7 +76,7 @@ class PictureWriter:
             )
         self.x = self._file("x", (n_items, 3, side, side))
         self.masks: NDArray[np.uint8] | None = None
-        self.boxes: list[list[tuple[int, int, int, int]]] = []
+        self.boxes: list[list[PixelBox]] = []
         self.y = np.zeros(n_items, dtype=np.int64)
         self.has = np.zeros(n_items, dtype=np.bool_)
 
@@ -87,11 +95,7 @@ class PictureWriter:
     def close(self) -> None:
         """Write what is not written yet."""
         self.x.flush()
-        most = max(map(len, self.boxes), default=0)
-        boxes = np.zeros((len(self.boxes), max(most, 1), 4), dtype=np.int16)
-        for row, of_row in enumerate(self.boxes):
-            boxes[row, : len(of_row)] = np.array(of_row, dtype=np.int16).reshape(-1, 4)
-        np.save(self.folder / "boxes.npy", boxes)
+        np.save(self.folder / "boxes.npy", stack_boxes(self.boxes))
         np.save(self.folder / "y.npy", self.y)
         np.save(self.folder / "has.npy", self.has)
 
@@ -111,48 +115,19 @@ class PictureWriter:
         return pixels
 
     def _write(self, item: Item) -> None:
-        try:
-            picture = decode_picture(self.tree.read(item.name), self.side, self.fit)
-        except (BadPictureError, OSError) as error:
-            self.findings.add(item.name, "unreadable picture", str(error))
+        read = read_picture(
+            self.tree, item.name, self.side, self.fit, self.convert_modes, self.findings
+        )
+        if read is None:
             return
-        if picture.converted is not None:
-            if not self.convert_modes:
-                self.findings.add(item.name, f"{picture.converted} picture", "not 8-bit RGB")
-                return
-            self.findings.note(item.name, f"{picture.converted} picture converted to RGB")
+        _, picture = read
         row = self.n_rows
         self.x[row] = picture.pixels
         self.y[row] = self.labels[item.label]
-        self.boxes.append(self._boxes(item, picture))
+        size = picture.width, picture.height
+        self.boxes.append(boxes_of(item, size, self.side, self.fit, self.findings)[1])
         self.has[row] = bool(self.boxes[-1]) or self._mask(item, picture, row)
         self.n_rows += 1
-
-    def _boxes(self, item: Item, picture: Decoded) -> list[tuple[int, int, int, int]]:
-        """Return the boxes of a picture that can be used, in stored pixels."""
-        width, height = picture.width, picture.height
-        window = view_window(width, height, self.fit)
-        stretch = (1.0, 1.0)
-        if item.boxes_size is not None:
-            stretch = (width / item.boxes_size[0], height / item.boxes_size[1])
-        kept = []
-        for box in item.boxes:
-            x0, y0, x1, y1 = (edge * stretch[i % 2] for i, edge in enumerate(box))
-            clipped: Box = (max(x0, 0), max(y0, 0), min(x1, width), min(y1, height))
-            given = f"{box} in {width} x {height} pixels"
-            if x1 <= x0 or y1 <= y0:
-                self.findings.add(item.name, "zero-area box", given)
-            elif clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
-                self.findings.add(item.name, "box outside the picture", f"{given}; not used")
-            else:
-                if max(map(abs, np.subtract(clipped, (x0, y0, x1, y1)))) > ROUNDING:
-                    self.findings.add(item.name, "box outside the picture", f"{given}; cut off")
-                placed = place_box(clipped, window, self.side)
-                if placed is None:
-                    self.findings.note(item.name, "box outside the central square", given)
-                else:
-                    kept.append(placed)
-        return kept
 
     def _mask(self, item: Item, picture: Decoded, row: int) -> bool:
         """Write the mask of a picture; tell whether there is one that can be used."""

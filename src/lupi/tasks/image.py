@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from lupi.core import Control, Inputs, OutputKind, Split, Splits, XstarKind
 from lupi.data.decode import Fit
-from lupi.data.pictures import Pictures, PictureSplit
+from lupi.data.pictures import Shown, StoredPictures
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.windows import Cropping
 from lupi.errors import LupiError
@@ -73,8 +73,6 @@ def build_network(
 
 
 N_TOP = 5
-N_VALUES_SEEN = 2**24
-"""Pixels looked at for their mean and standard deviation; more change no digit that matters."""
 
 
 class ImageTask:
@@ -102,9 +100,9 @@ class ImageTask:
 
     def __init__(
         self,
-        train: Pictures,
-        val: Pictures,
-        test: Pictures,
+        train: StoredPictures,
+        val: StoredPictures,
+        test: StoredPictures,
         n_classes: int,
         network: ImageNetworkSettings,
         cropping: Cropping | None = None,
@@ -114,13 +112,10 @@ class ImageTask:
         self.n_classes = n_classes
         self.classes = tuple(str(i) for i in range(n_classes))
         self.network_settings = network
-        side = train.x.shape[-1]
+        self.n_channels, side = train.shape
         self._cropping = cropping or Cropping(side, side)
         self._ten_crops = ten_crops
-        every = -(-train.x.size // N_VALUES_SEEN)  # rounded up
-        pixels = train.x[::every].astype("float32") / 255
-        self.mean = pixels.mean((0, 2, 3)).tolist()
-        self.std = pixels.std((0, 2, 3)).tolist()
+        self.mean, self.std = train.mean_and_std()
 
     def splits(
         self,
@@ -144,32 +139,31 @@ class ImageTask:
         rows = nested_rows(train.y, size, seed)
         regions, has = train.regions(rows, control, seed)
         has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
-        ten_crops = (test.x, test.y, np.arange(len(test.y)), self._cropping)
+        ten_crops = Shown(test.y, self._cropping, ten_crops=True)
         return Splits(
-            PictureSplit(train.x, train.y[rows], rows, self._cropping, regions, has),
+            train.split(rows, Shown(train.y[rows], self._cropping, regions, has)),
             self._held_out(val, control if reveal else None, seed),
             self._held_out(test, control if reveal else None, seed),
-            {"test_ten_crops": PictureSplit(*ten_crops, ten_crops=True)} if self._ten_crops else {},
+            {"test_ten_crops": test.split(np.arange(len(test.y)), ten_crops)}
+            if self._ten_crops
+            else {},
         )
 
-    def _held_out(self, pictures: Pictures, control: Control | None, seed: int) -> PictureSplit:
+    def _held_out(self, pictures: StoredPictures, control: Control | None, seed: int) -> Split:
         """Return validation or test rows, without x* unless a control for it is given."""
         rows = np.arange(len(pictures.y))
-        if control is None:
-            return PictureSplit(pictures.x, pictures.y, rows, self._cropping)
-        regions, has = pictures.regions(rows, control, seed)
-        return PictureSplit(pictures.x, pictures.y, rows, self._cropping, regions, has)
+        regions, has = (None, None) if control is None else pictures.regions(rows, control, seed)
+        return pictures.split(rows, Shown(pictures.y, self._cropping, regions, has))
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
         """Return what a student needs to predict new pictures; x* has no part in it.
 
         `pictures` says how a file becomes x, `target` the class of each logit.
         """
-        n_channels = self._pictures[0].x.shape[1]
         pictures = {
             "stored_size": self._cropping.stored,
             "image_size": self._cropping.size,
-            "n_channels": n_channels,
+            "n_channels": self.n_channels,
             "fit": self.fit,
         }
         target = {"kind": "classification", "classes": list(self.classes)}
@@ -182,9 +176,9 @@ class ImageTask:
 
     def example(self) -> Inputs:
         """Return two pictures."""
-        train, n = self._pictures[0], 2
-        split = PictureSplit(train.x, train.y[:n], np.arange(n), self._cropping)
-        return next(split.batches(n)).x
+        train = self._pictures[0]
+        rows = train.first(2)
+        return next(train.split(rows, Shown(train.y[rows], self._cropping)).batches(2)).x
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy of each row, (B,)."""
@@ -203,10 +197,17 @@ class ImageTask:
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
         """Score the most frequent class of the training rows."""
-        y = torch.cat([batch.y for batch in train.batches(4096)])
-        target = torch.cat([batch.y for batch in test.batches(4096)])
+        y, target = _labels(train), _labels(test)
         return {"accuracy": (target == y.bincount().argmax()).float().mean().item()}
 
     def is_uninformative(self, output: Tensor) -> bool:
         """Tell whether class probabilities do not change from picture to picture."""
         return bool(output.softmax(1).std(0).max() < 1e-3)
+
+
+def _labels(split: Split) -> Tensor:
+    """Return the labels of a split; of pictures in files, without decoding a single one."""
+    at_hand = getattr(split, "y", None)
+    if at_hand is not None:
+        return torch.from_numpy(at_hand)
+    return torch.cat([batch.y for batch in split.batches(256)])

@@ -1,16 +1,21 @@
-"""Tasks over pictures in files, whatever their layout: settings, and the way to the cache."""
+"""Tasks over pictures in files, whatever their layout: settings, and the way to cache or shards."""
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from lupi.data.cache import Loaded, Wanted, load
 from lupi.data.decode import Fit
 from lupi.data.index import OnBad, Source
+from lupi.data.remote import is_url
+from lupi.data.sharding import write_shards
+from lupi.data.shards import is_sharded
+from lupi.data.stream import Streamed, open_stream
 from lupi.data.windows import Cropping
 from lupi.data.writer import OnDecoded
+from lupi.errors import LupiError
 from lupi.settings import Settings
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
 
@@ -24,11 +29,20 @@ class AugmentSettings(Settings):
     """Crops lie anywhere in the stored picture with a black border of so many pixels around."""
 
 
+def _without_detours(root: Any) -> Any:
+    """Write a path in one way only, as it is a part of a run's identity; leave a URL as it is."""
+    is_path = isinstance(root, Path) or (isinstance(root, str) and not is_url(root))
+    return str(Path(root)) if is_path else root
+
+
+Root = Annotated[str, BeforeValidator(_without_detours)]
+
+
 class PictureFilesSettings(Settings):
     """Which pictures, and how they are shown."""
 
-    root: Path
-    """A folder or a zip file."""
+    root: Root
+    """A folder or a zip file; or where shards of one are, a folder or a URL."""
     image_size: int = Field(64, ge=8, le=1024)
     """Height and width in pixels that the network sees."""
     stored_size: int | None = Field(None, ge=8, le=1024)
@@ -54,6 +68,8 @@ class PictureFilesSettings(Settings):
     """Greyscale, CMYK, 16-bit and other files: convert to 8-bit RGB and count, or call bad."""
     cache: Path = Path(".lupi-cache")
     """Folder for decoded pictures; may be deleted at any time."""
+    decoders: int = Field(1, ge=1, le=256)
+    """Threads that decode pictures streamed from shards."""
 
     @field_validator("stored_size")
     @classmethod
@@ -85,13 +101,39 @@ class PictureFilesSettings(Settings):
         return 0
 
 
+def open_pictures(
+    settings: PictureFilesSettings, on_decoded: OnDecoded = lambda done, total: None
+) -> Loaded | Streamed:
+    """Return the pictures that settings ask for: streamed if they are in shards, else cached."""
+    if is_sharded(settings.root):
+        wanted = wanted_pictures(settings)
+        return open_stream(settings.root, wanted, settings.on_bad, settings.decoders)
+    return load_pictures(settings, on_decoded)
+
+
 def load_pictures(
     settings: PictureFilesSettings, on_decoded: OnDecoded = lambda done, total: None
 ) -> Loaded:
     """Return the pictures that settings ask for, decoding what the cache does not have."""
-    source = settings.source()
-    wanted = Wanted(
-        source=repr(source),
+    s = settings
+    return load(Path(s.root), s.source(), wanted_pictures(s), s.cache, s.on_bad, on_decoded)
+
+
+def shard_pictures(
+    settings: PictureFilesSettings, out: Path, shard_size: int, on_decoded: OnDecoded
+) -> dict[str, Any]:
+    """Write the pictures that settings ask for into shards; return what is said of them there."""
+    s = settings
+    if is_sharded(s.root):
+        raise LupiError(f"task.root: {s.root} holds shards; give the files they were made of")
+    wanted = wanted_pictures(s)
+    return write_shards(Path(s.root), s.source(), wanted, out, s.on_bad, shard_size, on_decoded)
+
+
+def wanted_pictures(settings: PictureFilesSettings) -> Wanted:
+    """Return which pictures settings ask for, and in what form."""
+    return Wanted(
+        source=repr(settings.source()),
         side=settings.stored,
         fit=settings.fit,
         classes=settings.classes,
@@ -101,7 +143,6 @@ def load_pictures(
         annotated_only=settings.annotated_only,
         convert_modes=settings.other_modes == "convert",
     )
-    return load(settings.root, source, wanted, settings.cache, settings.on_bad, on_decoded)
 
 
 class PictureFilesTask(ImageTask):
@@ -111,7 +152,7 @@ class PictureFilesTask(ImageTask):
     Network = ImageNetworkSettings
 
     def __init__(self, settings: PictureFilesSettings, network: ImageNetworkSettings) -> None:
-        loaded = load_pictures(settings)
+        loaded = open_pictures(settings)
         super().__init__(
             loaded.train,
             loaded.val,

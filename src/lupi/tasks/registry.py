@@ -1,5 +1,6 @@
 """Tasks by name."""
 
+from pathlib import Path
 from typing import Any
 
 from lupi.data.writer import OnDecoded
@@ -9,7 +10,7 @@ from lupi.tasks.digits import DigitsTask
 from lupi.tasks.image import ImageTask
 from lupi.tasks.image_folder import ImageFolderTask
 from lupi.tasks.imagenet import ImagenetTask
-from lupi.tasks.picture_files import PictureFilesTask, load_pictures
+from lupi.tasks.picture_files import PictureFilesTask, open_pictures, shard_pictures
 from lupi.tasks.table import TableTask
 from lupi.tasks.tiny_imagenet import TinyImagenetTask
 from lupi.tasks.translation import TranslationTask
@@ -47,9 +48,22 @@ def prepare_task(task: dict[str, Any], on_decoded: OnDecoded) -> list[str]:
     cls, options = _lookup(task)
     if not issubclass(cls, PictureFilesTask):
         return []
-    loaded = load_pictures(cls.Settings.parse(options, "task"), on_decoded)
+    loaded = open_pictures(cls.Settings.parse(options, "task"), on_decoded)
     lines = loaded.findings.lines()
-    return [*lines, f"every file is named in {loaded.folder / 'about.json'}"] if lines else []
+    return [*lines, f"every file is named in {loaded.about}"] if lines else []
+
+
+def shard_task(
+    task: dict[str, Any], out: Path, shard_size: int, on_decoded: OnDecoded
+) -> dict[str, Any]:
+    """Write the pictures of a task into shards; return what is said of them there."""
+    cls, options = _lookup(task)
+    if not issubclass(cls, PictureFilesTask):
+        names = [name for name, cls in TASKS.items() if issubclass(cls, PictureFilesTask)]
+        raise LupiError(
+            f"task.name: {task['name']} has no pictures in files; {', '.join(names)} have"
+        )
+    return shard_pictures(cls.Settings.parse(options, "task"), out, shard_size, on_decoded)
 
 
 def _lookup(task: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

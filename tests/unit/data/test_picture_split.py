@@ -4,7 +4,7 @@ import torch
 from torch import Generator
 
 from lupi.core import Batch, Control
-from lupi.data.pictures import Pictures, PictureSplit
+from lupi.data.pictures import Pictures, PictureSplit, Shown
 from lupi.data.regions import box_mask
 from lupi.data.windows import Cropping
 
@@ -32,7 +32,7 @@ def batch_of(
     rows = np.arange(N)
     regions, has = pictures.regions(rows, control, seed)
     cropping = cropping or Cropping(SIDE, SIDE)
-    split = PictureSplit(pictures.x, pictures.y, rows, cropping, regions, has)
+    split = PictureSplit(pictures.x, rows, Shown(pictures.y, cropping, regions, has))
     return next(split.batches(N, shuffle))
 
 
@@ -116,7 +116,7 @@ def test_a_moved_mask_keeps_its_area() -> None:
 
 
 def test_ten_crops_of_a_split() -> None:
-    split = PictureSplit(X, Y, np.arange(N), Cropping(SIDE, 12), ten_crops=True)
+    split = PictureSplit(X, np.arange(N), Shown(Y, Cropping(SIDE, 12), ten_crops=True))
     batch = next(split.batches(5))
     assert batch.x.shape == (5, 10, 3, 12, 12)
     assert torch.equal(batch.x[:, 4], torch.from_numpy(X[:5]).float()[..., 2:14, 2:14] / 255)

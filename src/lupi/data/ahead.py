@@ -1,0 +1,61 @@
+"""Work ahead of need: a thread reads, others decode, and the order stays as it was."""
+
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Full, Queue
+from threading import Event, Thread
+from typing import Any, TypeVar
+
+Read = TypeVar("Read")
+Done = TypeVar("Done")
+
+POLL_SECONDS = 0.1
+"""How long a reader that is far ahead takes to see that nobody waits for it any more."""
+
+
+def map_ahead(
+    function: Callable[[Read], Done],
+    items: Generator[Read, Any, Any],
+    n_threads: int,
+    n_ahead: int,
+) -> Iterator[Done]:
+    """Yield function(item) for each item, in order; at most `n_ahead` are done before their time.
+
+    An error of either comes out where its result would have. When the iterator is closed, or
+    forgotten, the threads end and `items` is closed.
+    """
+    results: Queue[Future[Done] | None] = Queue(n_ahead)
+    nobody_waits = Event()
+
+    def put(result: Future[Done] | None) -> bool:
+        while not nobody_waits.is_set():
+            try:
+                results.put(result, timeout=POLL_SECONDS)
+                return True
+            except Full:
+                pass
+        return False
+
+    def read() -> None:
+        try:
+            for item in items:
+                if not put(pool.submit(function, item)):
+                    break
+        except BaseException as error:
+            failed: Future[Done] = Future()
+            failed.set_exception(error)
+            put(failed)
+        finally:
+            items.close()
+            put(None)
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        reader = Thread(target=read, daemon=True)
+        reader.start()
+        try:
+            while (result := results.get()) is not None:
+                yield result.result()
+        finally:
+            nobody_waits.set()
+            reader.join()
+            pool.shutdown(cancel_futures=True)

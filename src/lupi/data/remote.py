@@ -1,0 +1,61 @@
+"""Files below a root that is a folder or a URL.
+
+A root with `{}` in it has the name of a file put there; otherwise it follows after a slash. URLs
+are opened by webdataset. A `pipe:` is a shell command, by which a settings file could run anything:
+it is opened only if the environment allows it.
+"""
+
+import os
+import re
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from lupi.errors import LupiError
+
+ALLOW_PIPES = "LUPI_ALLOW_PIPES"
+
+
+def is_url(root: str) -> bool:
+    """Tell a URL (two letters or more, and a colon) from a path."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", root) is not None
+
+
+def file_name(root: str, name: str) -> str:
+    """Return the path or URL of a file below a root."""
+    return root.replace("{}", name) if "{}" in root else f"{root.rstrip('/')}/{name}"
+
+
+def open_file(root: str, name: str) -> Any:
+    """Open a file below a root to read its bytes from the first on: it may not be seekable."""
+    path = file_name(root, name)
+    if not is_url(root):
+        return Path(path).open("rb")
+    if root.startswith("pipe:") and os.environ.get(ALLOW_PIPES) != "1":
+        raise LupiError(
+            f"task.root: {root} is a shell command. If it is yours and not somebody else's, allow "
+            f"such roots by {ALLOW_PIPES}=1 in the environment"
+        )
+    try:
+        from webdataset.gopen import gopen, gopen_schemes
+    except ModuleNotFoundError:
+        raise LupiError(
+            f"task.root: {root} is opened by webdataset: pip install 'lupi[shards]'"
+        ) from None
+    known = {"file", *gopen_schemes} - {"__default__"}
+    if root.partition(":")[0] not in known:
+        listed = ", ".join(sorted(known))
+        raise LupiError(f"task.root: {root} can't be opened; webdataset knows {listed}")
+    return gopen(path)
+
+
+def read_file(root: str, name: str, max_bytes: int) -> bytes:
+    """Return a whole file below a root."""
+    try:
+        with closing(open_file(root, name)) as file:
+            data: bytes = file.read(max_bytes + 1)
+    except OSError as error:
+        raise LupiError(f"{file_name(root, name)} can't be read: {error}") from None
+    if len(data) > max_bytes:
+        raise LupiError(f"{file_name(root, name)} has more than {max_bytes:,} bytes")
+    return data
