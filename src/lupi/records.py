@@ -88,11 +88,15 @@ def read_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
             row = json.loads(line)
         except (ValueError, RecursionError):
             row = None
-        if isinstance(row, dict):
+        if isinstance(row, dict) and all(isinstance(row.get(k), dict | None) for k in _PARTS):
             rows.append(row)
         else:
             warnings.append(f"{path}: line {number} is torn and was skipped")
     return rows, warnings
+
+
+_PARTS = ("train", "val", "sites")
+"""Of a row: numbers by name, or nothing."""
 
 
 def rewrite_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
