@@ -21,7 +21,9 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lupi.errors import LupiError
 from lupi.settings import fingerprint
@@ -62,7 +64,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON document that `write_json` wrote."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise LupiError(f"{path} can't be read as a record: {error}") from None
     if not isinstance(document, dict):
         raise LupiError(f"{path} can't be read as a record: it holds no JSON object")
@@ -86,13 +88,17 @@ def read_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             row = None
-        if isinstance(row, dict):
+        if isinstance(row, dict) and all(isinstance(row.get(k), dict | None) for k in _PARTS):
             rows.append(row)
         else:
             warnings.append(f"{path}: line {number} is torn and was skipped")
     return rows, warnings
+
+
+_PARTS = ("train", "val", "sites")
+"""Of a row: numbers by name, or nothing."""
 
 
 def rewrite_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -136,11 +142,15 @@ class Arm:
     """No network: shown beside the others, and never a control."""
 
 
+RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+"""The name of a run's folder, right inside the comparison's: no path may stand there."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
     """One cell of a comparison: where its record is, and what it is."""
 
-    run_id: str
+    run_id: RunId
     arm: str
     size: int
     seed: int
@@ -156,7 +166,7 @@ class Candidate:
     """By the path of a setting, such as `settings.prior`."""
     size: int
     seeds: list[int]
-    run_ids: list[str]
+    run_ids: list[RunId]
     """Of its trials, one per seed."""
     chosen: bool = False
 
@@ -225,6 +235,30 @@ def write_comparison(
     write_json(folder / "comparison.json", document)
 
 
+class _Planned(BaseModel):
+    """What must stand in comparison.json."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    settings: dict[str, Any]
+    arms: list[Arm]
+    metric: Metric
+    runs: list[PlannedRun]
+    warnings: list[str] = []
+    candidates: list[Candidate] = []
+
+
+class _Result(BaseModel):
+    """What may stand in result.json, as far as anyone reads it without a look at its kind."""
+
+    model_config = ConfigDict(strict=True)
+
+    status: str = ""
+    metrics: dict[str, dict[str, float | None]] = {}
+    trivial: dict[str, float | None] = {}
+    collapsed: bool | None = None
+
+
 def read_comparison(folder: Path) -> ComparisonRecord:
     """Read a comparison and the runs it planned; unreadable results become warnings."""
     path = folder / "comparison.json"
@@ -240,20 +274,48 @@ def read_comparison(folder: Path) -> ComparisonRecord:
             "use the version of lupi that wrote it"
         )
     try:
-        warnings = [str(text) for text in document.get("warnings", [])]
-        plan = [PlannedRun(**row) for row in document["runs"]]
-        arms = [Arm(**row) for row in document["arms"]]
-        metric = Metric(**document["metric"])
-        settings = dict(document["settings"])
-        candidates = [Candidate(**row) for row in document.get("candidates", [])]
-    except (KeyError, TypeError) as error:
-        raise LupiError(f"{path} is not a comparison record: {error!r}") from None
-    runs = read_runs(folder, plan, warnings)
-    trials = read_runs(folder, planned_trials(candidates), warnings)
-    task = _check_belonging(runs, {arm.name: arm for arm in arms}, warnings)
+        planned = _Planned.model_validate(document)
+        its_trials = planned_trials(planned.candidates)
+    except ValidationError as error:
+        raise LupiError(f"{path} is not a comparison record: {_first(error)}") from None
+    except ValueError:
+        raise LupiError(f"{path} is not a comparison record: a trial has no seed") from None
+    warnings = planned.warnings
+    runs = read_runs(folder, planned.runs, warnings)
+    trials = read_runs(folder, its_trials, warnings)
+    task = _check_belonging(runs, {arm.name: arm for arm in planned.arms}, warnings)
     return ComparisonRecord(
-        folder, settings, arms, metric, runs, warnings, task, candidates, trials
+        folder,
+        planned.settings,
+        planned.arms,
+        planned.metric,
+        runs,
+        warnings,
+        task,
+        planned.candidates,
+        trials,
     )
+
+
+def _first(error: ValidationError) -> str:
+    """Say what is wrong with the first value."""
+    detail = error.errors(include_input=False)[0]
+    return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """Read the result of a finished run."""
+    path = folder / "result.json"
+    result = read_json(path)
+    if result.get("format") != FORMAT:
+        raise LupiError(
+            f"{path} has record format {result.get('format')!r}, this lupi reads {FORMAT}"
+        )
+    try:
+        _Result.model_validate(result)
+    except ValidationError as error:
+        raise LupiError(f"{path} can't be read as a record: {_first(error)}") from None
+    return result
 
 
 def planned_trials(candidates: Iterable[Candidate]) -> list[PlannedRun]:
@@ -291,17 +353,12 @@ def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
     result = None
     if (folder / "result.json").exists():
         try:
-            result = read_json(folder / "result.json")
+            result = read_result(folder)
         except LupiError as error:
             warnings.append(f"{error}; the run counts as unfinished: {_AGAIN}")
-        if result is not None and result.get("format") != FORMAT:
-            warnings.append(
-                f"{folder / 'result.json'} has record format {result.get('format')!r}, "
-                f"this lupi reads {FORMAT}; the run counts as unfinished: {_AGAIN}"
-            )
-            result = None
-    failure = folder / "failure.txt"
-    text = failure.read_text(encoding="utf-8") if failure.exists() and result is None else None
+    failure, text = folder / "failure.txt", None
+    if failure.is_file() and result is None:
+        text = failure.read_text(encoding="utf-8", errors="replace")
     return RunRecord(plan, folder, result, text)
 
 

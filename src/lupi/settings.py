@@ -3,28 +3,31 @@
 import difflib
 import hashlib
 import json
+import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Any, Self, Union, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from lupi.errors import LupiError
+from lupi.plain_yaml import MAX_TEXT, load_plain
 
 
 class Settings(BaseModel):
     """Base of all settings: frozen, typed, and closed to keys it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     @classmethod
     def parse(cls, raw: Any, where: str) -> Self:
         """Validate `raw`; `where` is the key under which it stands, for the message."""
         if not isinstance(raw, Mapping):
-            raise LupiError(f"{where}: expected keys and values, got {raw!r}")
+            raise LupiError(f"{where}: expected keys and values, got {shown(raw)}")
         try:
             return cls.model_validate(raw)
         except ValidationError as error:
@@ -46,7 +49,7 @@ def _explain(model: type[BaseModel], error: ErrorDetails, where: str) -> str | N
         return f"{key}: no such key; {_nearest(keys[-1], fields)}Known here: {_listed(fields)}"
     if error["type"] == "missing":
         return f"{key}: is required"
-    return f"{key}: got {error['input']!r}; {error['msg'][0].lower()}{error['msg'][1:]}"
+    return f"{key}: got {shown(error['input'])}; {error['msg'][0].lower()}{error['msg'][1:]}"
 
 
 def _follow(
@@ -84,6 +87,16 @@ def _follow(
     return keys + [str(part) for part in parts], fields, False
 
 
+def shown(value: Any) -> str:
+    """Write what was given, for a message; no more of it than fits there."""
+    return _SHORT.repr(value)
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+_SHORT.maxdict = _SHORT.maxlist = _SHORT.maxtuple = 10
+
+
 def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
@@ -106,15 +119,14 @@ def _listed(names: Sequence[str]) -> str:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a settings file."""
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            raw = load_plain(file.read(MAX_TEXT + 1))
     except FileNotFoundError:
         raise LupiError(f"settings file {path} does not exist") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise LupiError(f"settings file {path} can't be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise LupiError(f"settings file {path} is not valid YAML: {error}") from None
     if not isinstance(raw, dict):
-        raise LupiError(f"settings file {path} must hold keys and values, got {raw!r}")
+        raise LupiError(f"settings file {path} must hold keys and values, got {shown(raw)}")
     return raw
 
 
@@ -127,9 +139,9 @@ def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
         if not equals or not all(keys):
             raise LupiError(f"--set takes key.path=value, got {assignment!r}")
         try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise LupiError(f"--set {assignment}: the value is not valid YAML") from None
+            value = load_plain(text)
+        except ValueError as error:
+            raise LupiError(f"--set {assignment}: the value can't be read: {error}") from None
         node = out
         for key in keys[:-1]:
             node = node.setdefault(key, {})

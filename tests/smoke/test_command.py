@@ -278,3 +278,10 @@ def test_watch_serves_until_interrupted(made: str, tmp_path: Path) -> None:
             assert b"did privileged information" in answer.read()
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
+
+
+def test_what_the_system_refuses_ends_in_a_message(made: str, here: Here, tmp_path: Path) -> None:
+    (tmp_path / "paper").write_text("a file where a folder should be")
+    code, _, stderr = here("report", made, "--figures", "paper")
+    assert code == 2
+    assert "File exists: 'paper'. What was recorded is whole" in stderr

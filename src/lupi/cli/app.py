@@ -76,6 +76,18 @@ def main() -> None:
     """Run the command; a user's mistake ends in one message, without a traceback."""
     try:
         app()
-    except LupiError as error:
-        say(f"[bold red]error:[/] {escape(str(error))}")
+    except (LupiError, OSError, MemoryError) as error:
+        say(f"[bold red]error:[/] {escape(_in_words(error))}")
         sys.exit(2)
+
+
+def _in_words(error: Exception) -> str:
+    """Say what happened; of a full disk and the like also that nothing is lost."""
+    if isinstance(error, LupiError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"memory ran out{f': {error}' if str(error) else ''}. {_GO_ON}"
+    return f"{error}. {_GO_ON}"
+
+
+_GO_ON = "What was recorded is whole: mend this, and the same command goes on from there"

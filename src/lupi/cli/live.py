@@ -100,7 +100,7 @@ class LiveTable:
         self, run_id: str, result: dict[str, Any], plans: "Iterable[PlannedRun]"
     ) -> None:
         for plan in plans:
-            score = result["metrics"][self._split].get(self._metric)
+            score = result["metrics"].get(self._split, {}).get(self._metric)
             if score is not None:
                 self._scores[plan.arm, plan.size].append(score)
 

@@ -21,14 +21,16 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
 
     Of a plan that is to be tuned, these are the trials.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock", timeout=0)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout:
         raise LupiError(
             f"another lupi is at work in {folder}; wait for it to end, or use another --out"
         ) from None
+    except OSError as error:
+        raise LupiError(f"--out: {folder} can't be used: {error.strerror}") from None
     try:
         write_comparison(
             folder,

@@ -7,6 +7,9 @@ from pydantic import Field, field_validator, model_validator
 from lupi.compare.tuning import TuningSettings
 from lupi.settings import Settings
 
+MOST_SEEDS = 10_000
+"""More would never end; and a slip of the finger must not fill the memory."""
+
 
 class ArmSettings(Settings):
     """A method with its settings; each control becomes an arm of its own, named `arm/control`."""
@@ -68,7 +71,11 @@ class ComparisonSettings(Settings):
     @field_validator("seeds", mode="before")
     @classmethod
     def _count(cls, value: Any) -> Any:
-        return tuple(range(value)) if isinstance(value, int) else value
+        if not isinstance(value, int):
+            return value
+        if value > MOST_SEEDS:
+            raise ValueError(f"at most {MOST_SEEDS:,} seeds")
+        return tuple(range(value))
 
     @field_validator("sizes", "seeds")
     @classmethod

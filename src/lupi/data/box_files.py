@@ -82,20 +82,22 @@ def _coco(tree: Tree, path: str) -> Iterator[Line]:
     try:
         content = json.loads(read_text(tree, path))
         images = {image["id"]: image for image in content["images"]}
-        annotations = [(a["image_id"], a["bbox"]) for a in content["annotations"]]
         files = {key: str(image["file_name"]) for key, image in images.items()}
-    except (ValueError, KeyError, TypeError) as error:
+        annotations = [
+            (a["image_id"], images.get(a["image_id"]), a["bbox"]) for a in content["annotations"]
+        ]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LupiError(f"{path} is not COCO JSON: {type(error).__name__} {error}") from None
-    for number, (image_id, bbox) in enumerate(annotations):
+    for number, (image_id, image, bbox) in enumerate(annotations):
         where = f"{path}, annotation {number}"
-        if image_id not in images:
+        if image is None:
             yield where, f"image {image_id}", bbox, None
             continue
         edges = bbox
         if isinstance(bbox, list) and len(bbox) == 4 and _box(bbox) is not None:
             x, y, width, height = bbox
             edges = [x, y, x + width, y + height]
-        size = images[image_id].get("width"), images[image_id].get("height")
+        size = image.get("width"), image.get("height")
         known = all(isinstance(length, (int, float)) and length > 0 for length in size)
         yield where, files[image_id], edges, size if known else None
 
@@ -118,6 +120,6 @@ def read_table(
 def _box(numbers: Any) -> Box | None:
     try:
         x0, y0, x1, y1 = (float(number) for number in numbers)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return (x0, y0, x1, y1) if all(map(math.isfinite, (x0, y0, x1, y1))) else None

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from filelock import FileLock
+from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from lupi.data.decode import Fit, refusing_bombs
@@ -104,23 +105,29 @@ def load(
 
 
 def _open(folder: Path, findings: Findings) -> Loaded:
-    about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    findings.bad = [Finding(**finding) for finding in about["bad"]]
-    findings.notes = [Finding(**finding) for finding in about["notes"]]
+    try:
+        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        findings.bad = [Finding(**finding) for finding in about["bad"]]
+        findings.notes = [Finding(**finding) for finding in about["notes"]]
+        arrays = {path.stem: open_memmap(path, mode="r") for path in folder.glob("*.npy")}
+        start, parts = 0, {}
+        for part in PARTS:
+            rows = slice(start, start + about["sizes"][part])
+            start = rows.stop
+            parts[part] = Pictures(
+                arrays["x"][rows],
+                np.array(arrays["y"][rows]),
+                arrays["boxes"][rows],
+                arrays["masks"][rows] if "masks" in arrays else None,
+                np.array(arrays["has"][rows]),
+            )
+        classes: list[str] = about["classes"]
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise LupiError(
+            f"task.cache: {folder} is damaged ({error}); delete it, and it is made again"
+        ) from None
     findings.check()
-    arrays = {path.stem: np.load(path, mmap_mode="r") for path in folder.glob("*.npy")}
-    start, parts = 0, {}
-    for part in PARTS:
-        rows = slice(start, start + about["sizes"][part])
-        start = rows.stop
-        parts[part] = Pictures(
-            arrays["x"][rows],
-            np.array(arrays["y"][rows]),
-            arrays["boxes"][rows],
-            arrays["masks"][rows] if "masks" in arrays else None,
-            np.array(arrays["has"][rows]),
-        )
-    return Loaded(parts["train"], parts["val"], parts["test"], about["classes"], findings, folder)
+    return Loaded(parts["train"], parts["val"], parts["test"], classes, findings, folder)
 
 
 def _build(
@@ -147,17 +154,17 @@ def _build(
             sizes = {part: writer.write(parts[part], on_decoded) for part in PARTS}
         check_sizes(sizes, writer.y[: sizes["train"]], classes)
         writer.close()
+        about = {
+            "classes": classes,
+            "sizes": sizes,
+            "bad": [asdict(finding) for finding in findings.bad],
+            "notes": [asdict(finding) for finding in findings.notes],
+        }
+        (unfinished / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+        unfinished.replace(folder)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-    about = {
-        "classes": classes,
-        "sizes": sizes,
-        "bad": [asdict(finding) for finding in findings.bad],
-        "notes": [asdict(finding) for finding in findings.notes],
-    }
-    (unfinished / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
-    unfinished.replace(folder)
 
 
 def check_sizes(sizes: dict[Part, int], train_y: NDArray[np.int64], classes: Sequence[str]) -> None:

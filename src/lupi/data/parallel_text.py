@@ -1,10 +1,10 @@
 """Parallel text: two files, where line i of one is the translation of line i of the other."""
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
 from lupi.errors import LupiError
+from lupi.unpack import read_gzip
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def _find(root: Path, name: str) -> Path:
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a UTF-8 file; only a newline ends one, as in other tools."""
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError) as error:
+        raw = read_gzip(path) if path.suffix == ".gz" else path.read_bytes()
+    except OSError as error:
         raise LupiError(f"{path} can't be read: {error}") from None
     lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if not lines[-1]:

@@ -15,6 +15,7 @@ from torch import Tensor
 from lupi.data.decode import BadPictureError, decode_picture, refusing_bombs
 from lupi.errors import LupiError
 from lupi.records import write_whole
+from lupi.unpack import read_arrays
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")
 AT_ONCE = 16
@@ -81,11 +82,11 @@ def _read(path: Path, about: str) -> dict[str, NDArray[Any]]:
     if not path.exists():
         return {}
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            if str(arrays["about"]) == about:
-                return dict(zip(arrays["files"].tolist(), arrays["features"], strict=True))
-            found = str(arrays["about"])
-    except (OSError, ValueError, KeyError) as error:
+        arrays = read_arrays(path)
+        if str(arrays["about"]) == about:
+            return dict(zip(arrays["files"].tolist(), arrays["features"], strict=True))
+        found = str(arrays["about"])
+    except (LupiError, TypeError, ValueError, KeyError) as error:
         raise LupiError(f"{path} exists and is not what `lupi features` wrote: {error}") from None
     raise LupiError(f"{path} has vectors by {found}, not {about}; give another --out")
 

@@ -13,13 +13,13 @@ Every dimension is then standardised by its mean and deviation over training lin
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lupi.data.parallel_text import is_blank, read_lines
 from lupi.errors import LupiError
+from lupi.unpack import read_arrays
 
 Floats = NDArray[np.float32]
 MIN_DEVIATION = 1e-6
@@ -104,6 +104,8 @@ class VectorFiles:
                 "has the picture of each line"
             )
         named = _lines_for(_path(self._pictures, split), n_lines, "task.pictures")
+        if "features" not in arrays or arrays["features"].shape[:1] != arrays["files"].shape:
+            raise LupiError(f"task.xstar: {path} must have a row of `features` for each of `files`")
         place = {name: i for i, name in enumerate(arrays["files"].tolist())}
         rows = [row for row, name in enumerate(named) if name.strip() in place]
         features = arrays["features"][[place[named[row].strip()] for row in rows]]
@@ -143,7 +145,8 @@ def _learn_caption_encoder(
     except ValueError:
         raise LupiError(f"task.xstar: {path} has no words that occur in two lines") from None
     svd = TruncatedSVD(min(n_dims, min(counts.shape) - 1) or 1, random_state=0)
-    svd.fit(counts)
+    with np.errstate(invalid="ignore"):  # captions that are all the same vary in nothing
+        svd.fit(counts)
 
     def encode(lines: list[str]) -> Floats:
         vectors: Floats = svd.transform(tfidf.transform(lines)).astype(np.float32)
@@ -154,13 +157,9 @@ def _learn_caption_encoder(
 
 def _arrays(path: Path) -> Mapping[str, NDArray[Any]]:
     try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            return {"features": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
-    except FileNotFoundError:
-        raise LupiError(f"task.xstar: {path} does not exist") from None
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise LupiError(f"task.xstar: {path} can't be read as arrays: {error}") from None
+        return read_arrays(path)
+    except LupiError as error:
+        raise LupiError(f"task.xstar: {error}") from None
 
 
 def _by_line(
@@ -206,7 +205,8 @@ def _placed(
             f"task.xstar: rows in {path} must be distinct line numbers from 0 to {n_lines - 1}, "
             f"got {len(np.unique(rows))} distinct ones from {rows.min()} to {rows.max()}"
         )
-    good = np.isfinite(features.astype(np.float32)).all(1)
+    with np.errstate(over="ignore"):  # too large for 32 bits: not finite
+        good = np.isfinite(features.astype(np.float32)).all(1)
     if not (good.all() or skip_bad):
         raise LupiError(
             f"task.xstar: {(~good).sum()} vectors in {path} are not finite, the first for line "

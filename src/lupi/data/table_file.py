@@ -2,6 +2,8 @@
 
 import csv
 import hashlib
+import re
+import warnings
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +16,12 @@ if TYPE_CHECKING:
 
 SEPARATORS = (",", ";", "\t", "|")
 N_SNIFFED = 20
-"""Lines looked at to find the separator."""
+"""Lines looked at to find the separator, …"""
+N_BYTES_SNIFFED = 2**16
+"""… of about so many bytes; the last of them is whole."""
 PARQUET = (".parquet", ".pq")
+MAX_VALUES = 200_000_000
+"""In a Parquet file, where a few bytes may stand for a billion rows."""
 
 
 def read_table(
@@ -65,16 +71,30 @@ def _read_parquet(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
     try:
+        _refuse_endless(path)
         frame = pd.read_parquet(path, engine="pyarrow")
     except ImportError:
         raise LupiError(
             f"table {path}: Parquet needs pyarrow; install it with pip install 'lupi[parquet]'"
         ) from None
-    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+    except LupiError:
+        raise
+    except Exception as error:  # a hostile file may raise anything inside pyarrow
         raise LupiError(f"table {path} can't be read as Parquet: {error}") from None
     frame.columns = pd.Index([str(name) for name in frame.columns])
     _refuse_duplicates(path, list(frame.columns))
     return frame
+
+
+def _refuse_endless(path: Path) -> None:
+    from pyarrow.parquet import read_metadata
+
+    about = read_metadata(path)
+    if about.num_rows * about.num_columns > MAX_VALUES:
+        raise LupiError(
+            f"table {path} says that it has {about.num_rows:,} rows of {about.num_columns} "
+            f"columns; at most {MAX_VALUES:,} values are read: take some of the rows"
+        )
 
 
 def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> "pd.DataFrame":
@@ -82,42 +102,49 @@ def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> 
 
     lines = _first_lines(path)
     separator = separator or _sniff(lines)
-    first = next(csv.reader(lines, delimiter=separator))
+    try:
+        first = next(csv.reader(lines, delimiter=separator))
+    except csv.Error as error:
+        raise LupiError(f"table {path} can't be read as CSV: {error}") from None
     names = [name.strip() for name in first] if header else [str(i) for i in range(len(first))]
     _refuse_duplicates(path, names)
     options: dict[str, Any] = {"sep": separator, "decimal": decimal, "skipinitialspace": True}
     try:
-        frame: pd.DataFrame = pd.read_csv(
-            path,
-            header=0 if header else None,
-            names=names,
-            index_col=False,
-            encoding="utf-8-sig",
-            low_memory=False,
-            **options,
-        )
-    except (ValueError, pd.errors.ParserWarning) as error:  # ParserError is a ValueError
+        with warnings.catch_warnings():
+            # It warns of rows that are longer than the first line, and leaves values out.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame: pd.DataFrame = pd.read_csv(
+                path,
+                header=0 if header else None,
+                names=names,
+                index_col=False,
+                encoding="utf-8-sig",
+                low_memory=False,
+                **options,
+            )
+    except (ValueError, OverflowError, pd.errors.ParserWarning) as error:
         raise LupiError(f"table {path} can't be read as CSV: {error}") from None
     return frame
 
 
 def _first_lines(path: Path) -> list[str]:
     """Return some whole lines; refuse what is no text."""
-    start = _bytes(path)[: 2**16]
-    if not start.strip():
-        raise LupiError(f"table {path} is empty")
+    content = _bytes(path)
+    end = content.find(b"\n", N_BYTES_SNIFFED)
+    start = content if end < 0 else content[:end]
     if b"\0" in start:
         raise LupiError(f"table {path} is no text file; expected CSV, or Parquet in a .parquet")
     try:
         text = start.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        if error.end < len(start) - 3:  # not only a letter that was cut in two at the end
-            raise LupiError(
-                f"table {path} is no UTF-8 text ({error.reason} at byte {error.start}); "
-                "save it as UTF-8"
-            ) from None
-        text = start[: error.start].decode("utf-8-sig")
-    return [line for line in text.splitlines() if line.strip()][:N_SNIFFED]
+        raise LupiError(
+            f"table {path} is no UTF-8 text ({error.reason} at byte {error.start}); "
+            "save it as UTF-8"
+        ) from None
+    lines = [line for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
+    if not lines:
+        raise LupiError(f"table {path} is empty")
+    return lines[:N_SNIFFED]
 
 
 def _sniff(lines: list[str]) -> str:

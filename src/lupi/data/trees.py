@@ -7,13 +7,13 @@ of that folder.
 import hashlib
 import os
 import zipfile
-import zlib
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 from lupi.errors import LupiError
+from lupi.unpack import read_member
 
 MAX_FILE_BYTES = 512 * 2**20
 """Larger files are refused: no picture or list is, but a zip bomb may be."""
@@ -112,7 +112,10 @@ class ZipTree:
 
     @cached_property
     def _file(self) -> zipfile.ZipFile:
-        return zipfile.ZipFile(self.root)
+        try:
+            return zipfile.ZipFile(self.root)
+        except Exception as error:  # a hostile directory may raise anything
+            raise LupiError(f"task.root: {self.root} can't be read as a zip: {error}") from None
 
     @cached_property
     def _members(self) -> dict[str, zipfile.ZipInfo]:
@@ -146,10 +149,7 @@ class ZipTree:
         if name not in self._members:
             raise FileNotFoundError(f"{name} is not in {self.root}")
         _check_size(name, self._members[name].file_size)
-        try:
-            return self._file.read(self._members[name])
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error) as error:
-            raise OSError(str(error)) from None  # damaged, or encrypted
+        return read_member(self._file, self._members[name])
 
 
 def _refuse_escape(root: Path, name: str) -> None:

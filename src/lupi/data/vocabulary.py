@@ -159,8 +159,11 @@ def load_vocabulary(folder: Path, side: Side) -> Vocabulary:
     """Read a vocabulary that `save` wrote."""
     words, pieces = folder / f"{side}.words.txt", folder / f"{side}.pieces.model"
     try:
-        if pieces.exists():
-            return Pieces(pieces.read_bytes())
-        return Words(words.read_text(encoding="utf-8").split("\n")[:-1])
+        if not pieces.exists():
+            return Words(words.read_text(encoding="utf-8").split("\n")[:-1])
+        vocabulary = Pieces(pieces.read_bytes())
     except (OSError, UnicodeDecodeError, RuntimeError) as error:
         raise LupiError(f"{folder} has no {side} vocabulary that can be read: {error}") from None
+    if len(vocabulary) <= len(SPECIAL):
+        raise LupiError(f"{folder} has no {side} vocabulary that can be read: {pieces} is empty")
+    return vocabulary

@@ -1,5 +1,7 @@
 """Decode pictures, boxes and masks one after another into the files of a cache folder."""
 
+import math
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -98,7 +100,19 @@ class PictureWriter:
         np.save(self.folder / "has.npy", self.has)
 
     def _file(self, name: str, shape: tuple[int, ...]) -> np.memmap:
-        return open_memmap(self.folder / f"{name}.npy", mode="w+", dtype=np.uint8, shape=shape)
+        path = self.folder / f"{name}.npy"
+        pixels = open_memmap(path, mode="w+", dtype=np.uint8, shape=shape)
+        if not hasattr(os, "posix_fallocate"):
+            return pixels
+        try:
+            with path.open("r+b") as file:  # a page that finds no room later would be a bus error
+                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        except OSError as error:
+            raise LupiError(
+                f"task.cache: {self.folder.parent} has no room for {math.prod(shape):,} bytes "
+                f"({error.strerror}); choose another folder, or fewer pictures (n_train)"
+            ) from None
+        return pixels
 
     def _write(self, item: Item) -> None:
         read = read_picture(

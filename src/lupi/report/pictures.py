@@ -2,7 +2,6 @@
 
 import base64
 import io
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from plotly.colors import hex_to_rgb, sequential
 
 from lupi.errors import LupiError
 from lupi.report.numbers import plain
+from lupi.unpack import read_arrays
 
 SIDE = 160
 """Pixels of a picture's longer side on the page, about: a whole multiple of what was recorded."""
@@ -60,10 +60,8 @@ class Album:
 def read_album(path: Path) -> Album:
     """Turn a `samples.npz` into pictures; an error names the file and what is wrong with it."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        return make_album(arrays)
-    except (OSError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
+        return make_album(read_arrays(path))
+    except (LupiError, TypeError, ValueError, KeyError, IndexError) as error:
         raise LupiError(f"{path} can't be shown as pictures: {error}") from None
 
 

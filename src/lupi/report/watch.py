@@ -54,6 +54,8 @@ def page_server(folder: Path, port: int) -> ThreadingHTTPServer:
     live.page()  # a folder without a comparison is a mistake to tell now
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = 30  # who asks nothing in that time keeps no thread
+
         def do_GET(self) -> None:
             answers = {"/": ("text/html", live.page), "/state": ("text/plain", live.state)}
             # Another site's name that leads here (DNS rebinding) gets no answer.

@@ -12,7 +12,7 @@ from lupi.errors import LupiError
 from lupi.evidence.answer import Cell, Summary
 from lupi.evidence.summary import summarise
 from lupi.methods.registry import find_method
-from lupi.records import read_comparison, read_json
+from lupi.records import read_comparison, read_result
 from lupi.ship.description import Description
 from lupi.train.run import RunSettings
 
@@ -26,7 +26,7 @@ def model_card(
     difference: float,
 ) -> str:
     """Write the card of a run's student, in Markdown."""
-    result = read_json(run_folder / "result.json")
+    result = read_result(run_folder)
     judged = _comparison_of(run_folder)
     name = judged[0].comparison if judged else settings.task["name"]
     lines = [
@@ -94,11 +94,11 @@ def _training(settings: RunSettings) -> Iterator[str]:
 
 
 def _scores(result: dict[str, Any]) -> Iterator[str]:
-    metrics, trivial = result["metrics"], result["trivial"]
+    metrics, trivial = result.get("metrics", {}), result.get("trivial", {})
     yield "| score of this run | validation | test | a predictor that ignores x, test |"
     yield "|---|---|---|---|"
-    for key, value in metrics["test"].items():
-        others = metrics["val"].get(key), value, trivial.get(key)
+    for key, value in metrics.get("test", {}).items():
+        others = metrics.get("val", {}).get(key), value, trivial.get(key)
         yield f"| {key} | " + " | ".join("–" if v is None else f"{v:.4g}" for v in others) + " |"
     if result.get("collapsed"):
         yield ""
@@ -143,8 +143,8 @@ def _limits(description: Description, result: dict[str, Any]) -> Iterator[str]:
             "- Categories that training did not see count as “other”; missing values as the mean "
             "of the training rows."
         )
-    if result["status"] != "finished":
-        yield f"- Training ended as “{result['status']}”."
+    if result.get("status") != "finished":
+        yield f"- Training ended as “{result.get('status')}”."
 
 
 def _comparison_of(run_folder: Path) -> tuple[Summary, str, Cell] | None:

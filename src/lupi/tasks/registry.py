@@ -77,6 +77,6 @@ def shard_task(
 def _lookup(task: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     if "name" not in task:
         raise LupiError(f"task.name: is required; known tasks: {', '.join(TASKS)}")
-    if task["name"] not in TASKS:
+    if not isinstance(task["name"], str) or task["name"] not in TASKS:
         raise LupiError(f"task.name: {unknown_name('task', str(task['name']), list(TASKS))}")
     return TASKS[task["name"]], {key: value for key, value in task.items() if key != "name"}

@@ -6,6 +6,7 @@ from typing import Any
 from lightning_fabric import Fabric
 
 from lupi.core import Method
+from lupi.errors import LupiError
 from lupi.records import append_row, read_rows, rewrite_rows
 from lupi.train.checkpoint import (
     helper_weights,
@@ -32,8 +33,15 @@ class TrainingFiles:
         if self._fabric.is_global_zero:
             saved = load_state(self._last) if self._last.exists() else None
             at = (saved["state"]["attempt"], saved["state"]["epoch"]) if saved else (0, 0)
-            rows = read_rows(self._metrics)[0]
+            rows = [
+                row for row in read_rows(self._metrics)[0] if {"attempt", "epoch"} <= row.keys()
+            ]
             past = [row for row in rows if (row["attempt"], row["epoch"]) <= at]
+            if at[1] and [(row["attempt"], row["epoch"]) for row in past[-1:]] != [at]:
+                raise LupiError(
+                    f"{self._metrics} has lost rows that its checkpoint has behind it; delete the "
+                    "folder of the run to start it again"
+                )
             rewrite_rows(self._metrics, past)
         return self._fabric.broadcast(saved)
 

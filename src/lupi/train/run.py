@@ -20,7 +20,7 @@ from lupi.data.xstar import reveal
 from lupi.methods.registry import build_method, find_method
 from lupi.records import (
     FORMAT,
-    read_json,
+    read_result,
     read_rows,
     run_identity,
     write_json,
@@ -95,8 +95,10 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
         if fabric.broadcast((folder / "result.json").exists()):
-            return read_json(folder / "result.json")
+            return read_result(folder)
         (folder / "failure.txt").unlink(missing_ok=True)
+        for left in folder.rglob(".*.tmp"):  # by an attempt that was killed while it wrote
+            left.unlink()
         write_json(folder / "settings.json", settings.resolved())
         write_json(folder / "environment.json", _environment(settings, fabric))
         result = _run(settings, folder, on_epoch, fabric, load)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import torch
+
 from lupi.data.vocabulary import load_vocabulary
 from lupi.errors import LupiError
 from lupi.methods.registry import find_method
@@ -34,6 +36,12 @@ def load_translator(folder: Path, beam: int | None = None) -> Translator:
         settings = settings.model_copy(update={"beam": beam})
     source, target = load_vocabulary(folder, "source"), load_vocabulary(folder, "target")
     network = TranslationNetworkSettings.parse(run.network, "network")
-    net = build_network(network, len(source), len(target))
-    net.load_state_dict(load_weights(folder / STUDENT))
+    weights = load_weights(folder / STUDENT)
+    with torch.device("meta"):  # sizes alone: nothing is allocated for settings of any size
+        net = build_network(network, len(source), len(target))
+    try:
+        net.load_state_dict(weights, assign=True)
+        net.float()
+    except RuntimeError:
+        raise LupiError(f"{folder / STUDENT} holds another network than the settings say") from None
     return build_translator(net, source, target, settings)

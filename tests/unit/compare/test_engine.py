@@ -49,6 +49,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
                 child.kill()
     assert last["killed"].what == "failed"
     assert "ended with exit code -9" in last["killed"].content["error"]
+    assert "memory ran out" in last["killed"].content["error"]
     assert last["next"].what == "finished"
 
 

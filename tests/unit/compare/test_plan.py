@@ -140,3 +140,15 @@ def arm(**changes: Any) -> dict[str, Any]:
 def test_mistakes_show_before_anything_runs(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(LupiError, match=message):
         make_plan(ComparisonSettings.parse(raw(**changes), ""))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("seeds", 10**9, "at most 10,000 seeds"),
+        ("train", {"lr": float("nan")}, "train.lr: got nan"),
+    ],
+)
+def test_numbers_beyond_reason_are_refused(key: str, value: object, message: str) -> None:
+    with pytest.raises(LupiError, match=message):
+        make_plan(ComparisonSettings.parse(raw(**{key: value}), ""))

@@ -268,3 +268,11 @@ def test_a_box_that_the_middle_does_not_show_is_noted(tmp_path: Path) -> None:
     )
     loaded = load_pictures(settings)  # nothing is bad
     assert loaded.findings.counts() == {"box outside the central square": 2}
+
+
+@pytest.mark.parametrize("name", ["about.json", "x.npy", "boxes.npy", "y.npy"])
+def test_a_damaged_cache_is_named(root: Path, name: str) -> None:
+    path = load(root).folder / name
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(LupiError, match=r"is damaged .*; delete it, and it is made again"):
+        load(root)

@@ -1,3 +1,4 @@
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -59,6 +60,9 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
         ("a.csv", b"a,b\n1,\xff\xfe and more of it\n", "a.csv is no UTF-8 text"),
         ("a.csv", b"a,b,a\n1,2,3\n", "more than one column named 'a'"),
         ("a.csv", b"a,b\n1,2\n1,2,3\n", "can't be read as CSV"),
+        ("a.csv", b"a,b\n1,2,3\n4,5,6\n", "can't be read as CSV: Length of header"),
+        ("a.csv", b"\xc2\xa0\n", "a.csv is empty"),
+        ("a.csv", b"\x80", "a.csv is no UTF-8 text"),
         ("a.parquet", b"a,b\n1,2\n", "can't be read as Parquet"),
     ],
 )
@@ -72,3 +76,17 @@ def test_what_is_no_table(tmp_path: Path, name: str, content: bytes | None, mess
 def test_a_folder_is_no_table(tmp_path: Path) -> None:
     with pytest.raises(LupiError, match="can't be read"):
         read_table(tmp_path)
+
+
+def test_a_row_that_is_too_long_is_an_error_whatever_becomes_of_warnings(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2,3\n4,5,6\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(LupiError, match="Length of header"):
+            read_table(tmp_path / "a.csv")
+
+
+def test_a_first_line_of_many_columns_is_read_whole(tmp_path: Path) -> None:
+    names = [f"column{i}" for i in range(9000)]  # more than 64 KiB
+    (tmp_path / "a.csv").write_text(f"{','.join(names)}\n{','.join(['1'] * 9000)}\n")
+    assert list(read_table(tmp_path / "a.csv").columns) == names

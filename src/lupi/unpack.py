@@ -1,0 +1,83 @@
+"""What comes out of compressed files, bounded: no small file may fill the memory.
+
+Honest data seldom shrink to a hundredth. A file that would grow by more, beyond a size that any
+machine has, is refused before it is unpacked, and so is what its own directory lies about.
+"""
+
+import gzip
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib.format import open_memmap
+from numpy.typing import NDArray
+
+from lupi.errors import LupiError
+
+ALWAYS_READ = 256 * 2**20
+"""Bytes that any file may become."""
+LARGEST_GROWTH = 100
+"""Times its own size that a larger one may become."""
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How members of a zip may be packed: with others nobody can stop in time."""
+
+
+def largest_content(n_bytes: int) -> int:
+    """Return how many bytes may come out of a compressed file of `n_bytes`."""
+    return max(ALWAYS_READ, LARGEST_GROWTH * n_bytes)
+
+
+def read_gzip(path: Path) -> bytes:
+    """Return the content of a gzip file; an OSError if that can't be had."""
+    most = largest_content(path.stat().st_size)
+    try:
+        with gzip.open(path) as file:
+            content = file.read(most + 1)
+    except (EOFError, zlib.error) as error:
+        raise OSError(f"it is damaged: {error}") from None
+    if len(content) > most:
+        raise OSError(f"more than {most:,} bytes would come out of it: unpack it yourself")
+    return content
+
+
+def read_member(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Return the content of a member of a zip; an OSError if that can't be had."""
+    if member.compress_type not in METHODS:
+        raise OSError("it is packed in an unusual way; zip it by deflate, as most programs do")
+    try:
+        with file.open(member) as content:
+            return content.read(member.file_size)  # and no more, whatever follows
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+        raise OSError(str(error)) from None  # damaged, or encrypted
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file by name, or the one of an .npy as `features`.
+
+    Loading runs no code: arrays of Python objects are refused.
+    """
+    try:
+        if zipfile.is_zipfile(path):
+            _refuse_growth(path)
+            with np.load(path, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+        return {"features": np.array(open_memmap(path, mode="r"))}  # no larger than the file
+    except LupiError:
+        raise
+    except FileNotFoundError:
+        raise LupiError(f"{path} does not exist") from None
+    except Exception as error:  # a hostile file may raise anything inside numpy
+        raise LupiError(f"{path} can't be read as arrays: {error}") from None
+
+
+def _refuse_growth(path: Path) -> None:
+    with zipfile.ZipFile(path) as file:
+        members = file.infolist()
+    n_bytes, most = sum(m.file_size for m in members), largest_content(path.stat().st_size)
+    if n_bytes > most or any(m.compress_type not in METHODS for m in members):
+        raise LupiError(
+            f"{path} would become {n_bytes:,} bytes, at most {most:,} are read of a file of its "
+            "size: write it without compression (numpy.savez)"
+        )

@@ -1,0 +1,85 @@
+"""Clocks that jump, workers without memory, two at work in one folder: no wrong number."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from made_pictures import image_folder
+from tiny_comparison import LUPI, environment, lupi, recorded, write_settings
+
+pytestmark = pytest.mark.slow
+
+JUMPING = """
+import random, time
+_now, _chance = time.time, random.Random(0)
+time.time = lambda: _now() + _chance.choice([-1, 1]) * _chance.uniform(0, 3e9)
+time.time_ns = lambda: int(time.time() * 1e9)
+"""
+"""Put before everything else in every process: years forward and back, whenever asked."""
+
+STARVED = """
+import resource, sys
+if "spawn_main" in " ".join(sys.orig_argv):
+    resource.setrlimit(resource.RLIMIT_AS, ({room}, {room}))
+"""
+"""Gives workers, and nobody else, less memory than torch needs."""
+
+
+@pytest.fixture
+def pets(tmp_path: Path) -> Path:
+    image_folder(tmp_path / "pets", n_pictures=8)
+    write_settings(tmp_path, seeds=1)
+    return tmp_path
+
+
+def with_start(folder: Path, code: str) -> dict[str, str]:
+    """Return an environment in which every Python runs `code` first."""
+    (folder / "start").mkdir()
+    (folder / "start/sitecustomize.py").write_text(code)
+    above = os.environ.get("PYTHONPATH", "")
+    return environment(PYTHONPATH=f"{folder / 'start'}{os.pathsep}{above}")
+
+
+def test_the_clock_decides_no_number(pets: Path) -> None:
+    calm = lupi("compare", "tiny.yaml", "--out", "calm", "--json", cwd=pets)
+    jumpy = with_start(pets, JUMPING)
+    done = lupi("compare", "tiny.yaml", "--out", "jumpy", "--json", cwd=pets, env=jumpy)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == calm.stdout
+    assert recorded(pets / "jumpy") == recorded(pets / "calm")
+
+
+def test_a_worker_without_memory_is_a_failed_run_and_not_a_verdict(pets: Path) -> None:
+    starved = with_start(pets, STARVED.format(room=300 * 2**20))
+    done = lupi("compare", "tiny.yaml", "--out", "out", "--workers", "1", cwd=pets, env=starved)
+    assert "Traceback" not in done.stderr.partition("failed")[2]
+    assert done.stderr.count("failed") >= 3
+    again = lupi("compare", "tiny.yaml", "--out", "out", "--json", cwd=pets)
+    assert "3 of 3 runs to do" in again.stderr
+    assert '"n_finished": 3' in again.stdout
+
+
+def test_the_second_of_two_in_a_folder_says_so_and_the_first_goes_on(pets: Path) -> None:
+    endless = "train={epochs: 1000000, schedule: constant}"
+    first = subprocess.Popen(
+        [*LUPI, "compare", "tiny.yaml", "--out", "out", "--set", endless],
+        cwd=pets,
+        env=environment(),
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while first.poll() is None and not list(pets.glob("out/*/metrics.jsonl")):
+            time.sleep(0.05)
+        before = (pets / "out/comparison.json").read_bytes()
+        second = lupi("compare", "tiny.yaml", "--out", "out", cwd=pets)
+        assert second.returncode == 2
+        assert "another lupi is at work in out; wait for it to end" in second.stderr
+        assert first.poll() is None
+        assert (pets / "out/comparison.json").read_bytes() == before
+    finally:
+        first.send_signal(signal.SIGKILL)
+        first.wait()

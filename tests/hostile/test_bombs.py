@@ -1,0 +1,235 @@
+"""Small files that would fill the memory or never end: refused within a little memory and time."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOM = 2**30
+"""Bytes of address space that a reader may take on top of what its imports took."""
+SECONDS = 240
+"""For a busy machine; all of them take some."""
+
+READ = """
+import json, resource, sys
+from pathlib import Path
+{imports}
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+most = pages * resource.getpagesize() + {room}
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+for name, read in {readers}:
+    path = Path(name)
+    try:
+        exec(read)
+        said = "read"
+    except Exception as error:
+        said = f"{{type(error).__name__}} {{error}}"
+    print(json.dumps([name, said]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the readers say, all in one process with little memory."""
+    if sys.platform != "linux":
+        pytest.skip("needs a limit of address space")
+    folder = tmp_path_factory.mktemp("bombs")
+    for make, suffix, _, _ in BOMBS:
+        make(folder / f"{make.__name__}{suffix}")
+    readers = [(f"{make.__name__}{suffix}", reader[1]) for make, suffix, reader, _ in BOMBS]
+    imports = "\n".join(dict.fromkeys(reader[0] for _, _, reader, _ in BOMBS))
+    done = subprocess.run(
+        [sys.executable, "-c", READ.format(imports=imports, readers=readers, room=ROOM)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return dict(map(json.loads, done.stdout.splitlines()))
+
+
+def yaml_laughs(path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
+    path.write_text("\n".join(lines))
+
+
+def yaml_merges(path: Path) -> None:
+    lines = ["a0: &a0 {x: 1}"]
+    lines += [f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 9)}]}}" for i in range(1, 12)]
+    path.write_text("\n".join(lines))
+
+
+def yaml_circle(path: Path) -> None:
+    path.write_text("a: &a [*a]")
+
+
+def yaml_depth(path: Path) -> None:
+    path.write_text("a: " + "[" * 100_000)
+
+
+def yaml_endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def png_100_megapixels(path: Path) -> None:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    head = struct.pack(">IIBBBBB", 10_000, 10_000, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(bytes(30_001) * 10_000, 1)
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    )  # fmt: skip
+
+
+def parquet_of_a_billion_rows(path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    zeros = pa.table({"a": pa.array(np.zeros(1_000_000, dtype=np.int8))})
+    with parquet.ParquetWriter(path, zeros.schema) as writer:
+        for _ in range(201):
+            writer.write_table(zeros)
+
+
+def npy_of_a_billion_rows(path: Path) -> None:
+    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000, 1000)}"
+    text = header.ljust(117) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode())
+
+
+def npz_of_zeros(path: Path) -> None:
+    """1.2 GB in 1 MB."""
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open("features.npy", "w", force_zip64=True) as out,
+    ):
+        np.lib.format.write_array_header_1_0(
+            out, {"descr": "<f8", "fortran_order": False, "shape": (150_000, 1000)}
+        )
+        for _ in range(1200):
+            out.write(bytes(1_000_000))  # fmt: skip
+
+
+def npz_of_objects(path: Path) -> None:
+    np.savez(path, features=np.array([{"a": 1}] * 6, dtype=object))
+
+
+def gz_of_zeros(path: Path) -> None:
+    """1.2 GB in 1 MB."""
+    import gzip
+
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(1200):
+            file.write(bytes(1_000_000))
+
+
+def zip_that_lies(path: Path) -> None:
+    """A member that says it has 10 bytes, and has 1.1 GB."""
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open("wnids.txt", "w") as out,
+    ):
+        for _ in range(1100):
+            out.write(bytes(2**20))
+    size = struct.pack("<I", 1100 * 2**20)
+    path.write_bytes(path.read_bytes().replace(size, struct.pack("<I", 10)))
+
+
+def zip_of_bzip2(path: Path) -> None:
+    """90 MB in 100 bytes, by a method that can't be stopped half-way."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as file:
+        file.writestr("wnids.txt", bytes(90_000_000))
+
+
+def xml_laughs(path: Path) -> None:
+    entities = "".join(
+        f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' if i else '<!ENTITY a0 "x">' for i in range(10)
+    )
+    path.write_text(f"<!DOCTYPE annotation [{entities}]><annotation>&a9;</annotation>")
+
+
+def xml_of_elsewhere(path: Path) -> None:
+    path.write_text(
+        '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><annotation>&x;</annotation>'
+    )
+
+
+def json_depth(path: Path) -> None:
+    path.write_text('{"a":' * 100_000)
+
+
+def json_many_digits(path: Path) -> None:
+    path.write_text(
+        json.dumps({"images": [], "annotations": []})[:-1] + ', "a": ' + "9" * 10**6 + "}"
+    )
+
+
+def csv_of_one_quote(path: Path) -> None:
+    path.write_text('a,b\n1,"' + "x\n" * 1_000_000)
+
+
+YAML = ("from lupi.settings import read_yaml, override", "override(read_yaml(path), [])")
+ARRAYS = ("from lupi.unpack import read_arrays", "read_arrays(path)")
+TREE = ("from lupi.data.trees import open_tree", "open_tree(path).read('wnids.txt')")
+XML = ("from lupi.data.pascal import read_annotation", "read_annotation(path.read_bytes())")
+TABLE = (
+    "import pandas, pyarrow.parquet; from lupi.data import table_file",
+    "table_file.read_table(path)",
+)
+COCO = (
+    "from lupi.data.box_files import *; from lupi.data.trees import open_tree",
+    "read_boxes(open_tree(path.parent), path.name, PictureNames([]), Findings('skip'))",
+)
+PICTURE = (
+    "from lupi.data.decode import *",
+    "with refusing_bombs(): decode_picture(path.read_bytes(), 64, 'crop')",
+)
+TEXT = ("from lupi.data.parallel_text import read_lines", "read_lines(path)")
+RECORD = ("from lupi.records import read_json", "read_json(path)")
+BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
+    (yaml_laughs, ".yaml", YAML, "stands for more than 100,000 values"),
+    (yaml_merges, ".yaml", YAML, "stands for more than 100,000 values"),
+    (yaml_circle, ".yaml", YAML, "stands for something that contains it"),
+    (yaml_depth, ".yaml", YAML, "nested too deeply"),
+    (yaml_endless, ".yaml", YAML, "longer than 1,048,576 letters"),
+    (png_100_megapixels, ".png", PICTURE, "BadPictureError"),
+    (parquet_of_a_billion_rows, ".parquet", TABLE, "201,000,000 rows of 1 columns"),
+    (npy_of_a_billion_rows, ".npy", ARRAYS, "can't be read as arrays"),
+    (npz_of_zeros, ".npz", ARRAYS, "would become 1,200,000,128 bytes"),
+    (npz_of_objects, ".npz", ARRAYS, "Object arrays cannot be loaded"),
+    (gz_of_zeros, ".en.gz", TEXT, "would come out of it"),
+    (zip_that_lies, ".zip", TREE, "OSError"),
+    (zip_of_bzip2, ".zip", TREE, "packed in an unusual way"),
+    (xml_laughs, ".xml", XML, "it declares a document type"),
+    (xml_of_elsewhere, ".xml", XML, "it declares a document type"),
+    (json_depth, ".json", COCO, "is not COCO JSON"),
+    (json_many_digits, ".json", COCO, "is not COCO JSON"),
+    (json_depth, ".record.json", RECORD, "can't be read as a record"),
+    (csv_of_one_quote, ".csv", TABLE, "can't be read as CSV"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "suffix", "_", "expected"), BOMBS)
+def test_refused(
+    said: dict[str, str],
+    make: Callable[[Path], None],
+    suffix: str,
+    _: tuple[str, str],
+    expected: str,
+) -> None:
+    assert expected in said[f"{make.__name__}{suffix}"]

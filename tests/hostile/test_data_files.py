@@ -1,0 +1,225 @@
+"""Every reader of data, given files that went wrong: an answer, or a word to the user."""
+
+import gzip
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
+from lupi.data.decode import BadPictureError, decode_mask, decode_picture, refusing_bombs
+from lupi.data.image_folder import ImageFolder
+from lupi.data.index import Findings
+from lupi.data.parallel_text import read_lines
+from lupi.data.pascal import BadXmlError, read_annotation
+from lupi.data.sentence_vectors import VectorFiles
+from lupi.data.table import TableSettings
+from lupi.data.tiny_imagenet import TinyImagenet
+from lupi.data.trees import open_tree
+from lupi.errors import LupiError
+from lupi.tasks.table import TableNetworkSettings, TableTask
+from made_pictures import annotation
+from made_table import HEADER, rows
+
+N_LINES = 6
+
+
+@contextmanager
+def written(name: str, content: bytes) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        yield path
+
+
+def csv_table() -> bytes:
+    lines = [HEADER, *rows(40)]
+    return "".join(",".join(line) + "\n" for line in lines).encode()
+
+
+def parquet_table() -> bytes:
+    out = io.BytesIO()
+    pd.read_csv(io.BytesIO(csv_table())).to_parquet(out)
+    return out.getvalue()
+
+
+def picture(format_: str, mode: str = "RGB", **options: Any) -> bytes:
+    out = io.BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 255, (12, 9, 3), dtype=np.uint8)
+    Image.fromarray(pixels).convert(mode).save(out, format_, **options)
+    return out.getvalue()
+
+
+def arrays(**content: Any) -> bytes:
+    out = io.BytesIO()
+    np.savez(out, **content)
+    return out.getvalue()
+
+
+def array(content: Any) -> bytes:
+    out = io.BytesIO()
+    np.save(out, content)
+    return out.getvalue()
+
+
+def zipped() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        for name in ("top/wnids.txt", "top/val/val_annotations.txt", "top/train/n1/n1_boxes.txt"):
+            file.writestr(name, "n1\t0\t0\t5\t5\n" * 3)
+    return out.getvalue()
+
+
+def read_table(path: Path) -> None:
+    raw = {"path": path, "target": "hours", "privileged": ["rain", "traffic"], "ignore": ["late"]}
+    task = TableTask(TableSettings.parse(raw, "task"), TableNetworkSettings(n_hidden=2))
+    next(iter(task.splits(4, 0).train.batches(4)))
+
+
+def read_vectors(path: Path) -> None:
+    VectorFiles(str(path), None, "train", N_LINES, 2, skip_bad=True)
+
+
+def read_zip(path: Path) -> None:
+    tree = open_tree(path)
+    TinyImagenet().index(tree, Findings("skip"))
+    for name in tree.names:
+        with suppress(OSError):
+            tree.read(name)
+
+
+def read_xml(path: Path) -> None:
+    read_annotation(path.read_bytes())
+
+
+def read_picture(path: Path) -> None:
+    with refusing_bombs():
+        decode_picture(path.read_bytes(), 8, "crop")
+
+
+def read_mask(path: Path) -> None:
+    with refusing_bombs():
+        decode_mask(path.read_bytes(), 8, "squash", (9, 12))
+
+
+def read_boxes(path: Path) -> None:
+    save = path.parent / "cats" / "1.png"
+    save.parent.mkdir()
+    save.write_bytes(b"")
+    ImageFolder(boxes=path.name).index(open_tree(path.parent), Findings("skip"))
+
+
+def read_labels(path: Path) -> None:
+    (path.parent / "1.png").write_bytes(b"")
+    ImageFolder(labels=path.name).index(open_tree(path.parent), Findings("skip"))
+
+
+def read_tiny_list(path: Path) -> None:
+    (path.parent / "val").mkdir()
+    path.rename(path.parent / "val/val_annotations.txt")
+    (path.parent / "wnids.txt").write_text("n1\nn2\n")
+    TinyImagenet().index(open_tree(path.parent), Findings("skip"))
+
+
+VECTORS, ROWS = np.arange(12.0).reshape(N_LINES, 2), np.arange(N_LINES)
+READERS: dict[str, tuple[str, bytes, Callable[[Path], object]]] = {
+    "PASCAL XML": ("1.xml", annotation((1, 2, 3, 4)).encode(), read_xml),
+    "boxes as CSV": ("boxes.csv", b"file,x0,y0,x1,y1\n1.png,1,2,3,4\n" * 2, read_boxes),
+    "labels as CSV": ("labels.csv", b"file,label,part\n1.png,cat,train\n" * 2, read_labels),
+    "Tiny ImageNet's list": ("val.txt", b"val_0.JPEG\tn1\t0\t0\t5\t5\n" * 2, read_tiny_list),
+    "table as CSV": ("table.csv", csv_table(), read_table),
+    "table as Parquet": ("table.parquet", parquet_table(), read_table),
+    "vectors as npz": ("v.npz", arrays(train_features=VECTORS, train_rows=ROWS), read_vectors),
+    "vectors as npy": ("v.npy", array(VECTORS), read_vectors),
+    "captions": ("captions.txt", b"a dog and a cat\n" * N_LINES, read_vectors),
+    "text": ("train.en", b"a dog\nthe cat\n", read_lines),
+    "text as gz": ("train.en.gz", gzip.compress(b"a dog\nthe cat\n", mtime=0), read_lines),
+    "zip": ("x.zip", zipped(), read_zip),
+    "PNG": ("1.png", picture("PNG"), read_picture),
+    "PNG with a palette": ("1.png", picture("PNG", "P", transparency=3), read_picture),
+    "16-bit PNG": ("1.png", picture("PNG", "I;16"), read_picture),
+    "JPEG": ("1.jpg", picture("JPEG"), read_picture),
+    "CMYK JPEG": ("1.jpg", picture("JPEG", "CMYK"), read_picture),
+    "GIF": ("1.gif", picture("GIF", "P"), read_picture),
+    "TIFF": ("1.tif", picture("TIFF"), read_picture),
+    "TIFF of floats": ("1.tif", picture("TIFF", "F"), read_picture),
+    "WebP": ("1.webp", picture("WEBP"), read_picture),
+    "BMP": ("1.bmp", picture("BMP"), read_picture),
+    "PPM": ("1.ppm", picture("PPM"), read_picture),
+    "mask": ("1.png", picture("PNG", "L"), read_mask),
+    "mask with a palette": ("1.png", picture("PNG", "P"), read_mask),
+    "TIFF as a mask": ("1.tif", picture("TIFF", "F"), read_mask),
+}  # fmt: skip
+TOLD = (LupiError, BadXmlError, BadPictureError)
+"""What the user gets to see; the latter two as findings that name the file."""
+
+
+@pytest.mark.parametrize("kind", READERS)
+@fuzzed
+@given(data=st.data())
+def test_damaged_files(kind: str, data: st.DataObject) -> None:
+    name, whole, read = READERS[kind]
+    with written(name, data.draw(damaged_bytes(whole))) as path, suppress(*TOLD):
+        read(path)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_undamaged_files_are_read(kind: str) -> None:
+    name, whole, read = READERS[kind]
+    with written(name, whole) as path:
+        read(path)
+
+
+COCO = {
+    "images": [{"id": 1, "file_name": "cats/1.png", "width": 10, "height": 10}],
+    "annotations": [{"image_id": 1, "bbox": [1, 2, 3, 4]}, {"image_id": 1, "bbox": [0, 0, 1, 1]}],
+}
+
+
+@fuzzed
+@given(document=changed_document(COCO))
+def test_coco(document: Any) -> None:
+    with written("coco.json", as_json(document)) as path, suppress(LupiError):
+        read_boxes(path)
+
+
+@fuzzed
+@given(content=damaged_bytes(json.dumps(COCO).encode()))
+def test_damaged_coco(content: bytes) -> None:
+    with written("coco.json", content) as path, suppress(LupiError):
+        read_boxes(path)
+
+
+@fuzzed
+@given(
+    features=st.sampled_from(
+        [
+            np.zeros((N_LINES, 2), dtype=dtype)
+            for dtype in ("f2", "f8", "i8", "u1", "c8", "?", "U3", "S3", "M8[D]", "f4,i4")
+        ]
+        + [np.zeros(shape) for shape in ((), (0,), (6,), (6, 0), (0, 2), (5, 2), (6, 2, 2), (7, 2))]
+        + [np.full((N_LINES, 2), value) for value in (np.nan, np.inf, -1e308)]
+    ),
+    rows=st.sampled_from(
+        [
+            *(None, ROWS, -ROWS, ROWS.astype(float), ROWS[1:], np.array(3), np.full(6, 2)),
+            *(np.full(6, 2**62), np.array(["a"] * 6), np.zeros((6, 6), int)),
+        ]
+    ),
+    prefix=st.sampled_from(["", "train_", "x"]),
+)  # fmt: skip
+def test_arrays_of_other_shapes_and_kinds(features: Any, rows: Any, prefix: str) -> None:
+    content = {f"{prefix}features": features} | ({} if rows is None else {f"{prefix}rows": rows})
+    with written("v.npz", arrays(**content)) as path, suppress(LupiError):
+        read_vectors(path)

@@ -1,0 +1,237 @@
+"""Settings, records and exported students that were changed: an answer, or a word to the user."""
+
+import json
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lupi
+from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
+from lupi.compare.settings import ComparisonSettings, check, make_plan
+from lupi.errors import LupiError
+from lupi.evidence.summary import summarise, to_json
+from lupi.records import read_comparison
+from lupi.report.page import render
+from lupi.report.terminal import summary_table
+from lupi.settings import override, read_yaml
+from lupi.ship.export import export
+from lupi.ship.manifest import write_manifest
+from lupi.ship.pick import pick_run
+from lupi.train.finished import STUDENT, read_finished
+from lupi.train.run import RunSettings, run
+from lupi.train.translating import load_translator
+from made_records import ARMS, make_records
+from made_students import picture_run, table_run
+from made_text import write_texts
+
+SETTINGS: dict[str, Any] = {
+    "name": "small",
+    "task": {"name": "digits", "image_size": 16, "noise": 0.1},
+    "network": {"width": 2, "n_hidden": 4},
+    "train": {"epochs": 2, "batch_size": 16, "lr": 0.01},
+    "train_by_size": {"20": {"epochs": 3}},
+    "arms": {
+        "no-xstar": {"method": "no-xstar", "search": {"train.lr": [0.1, 0.2]}},
+        "het-dropout": {
+            "method": "het-dropout",
+            "settings": {"prior": 1.0},
+            "controls": ["shuffled"],
+            "xstar_fracs": [0.5, 1],
+        },
+    },
+    "sizes": [20],
+    "seeds": 2,
+    "tuning": {"n_trials": 2, "seeds": 1},
+    "paper": {"source": "here", "scores": {"no-xstar": {"20": 0.5}}},
+}
+
+
+@fuzzed
+@given(raw=changed_document(SETTINGS))
+def test_settings(raw: Any) -> None:
+    with suppress(LupiError):
+        check(ComparisonSettings.parse(override(raw, []), ""))
+
+
+@fuzzed
+@given(content=damaged_bytes(yaml.safe_dump(SETTINGS).encode()))
+def test_damaged_settings_files(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "small.yaml"
+        path.write_bytes(content)
+        with suppress(LupiError):
+            check(ComparisonSettings.parse(override(read_yaml(path), []), ""))
+
+
+@fuzzed
+@given(text=st.text(max_size=30), key=st.sampled_from(["task", "train.lr", "a.b", "seeds", ""]))
+def test_changes_on_the_command_line(text: str, key: str) -> None:
+    with suppress(LupiError):
+        make_plan(ComparisonSettings.parse(override(SETTINGS, [f"{key}={text}"]), ""))
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("records") / "demo"
+    return make_records(folder, arms=ARMS[:3], sizes=(20,), n_seeds=2)
+
+
+def report(folder: Path, page: bool) -> None:
+    record = read_comparison(folder)
+    summary = summarise(record)
+    json.dumps(to_json(summary), allow_nan=False)
+    summary_table(summary)
+    if page:
+        render(record, summary).encode("utf-8", "replace")
+    with suppress(LupiError):
+        pick_run(folder)
+
+
+SOMETIMES = st.integers(0, 9).map(lambda n: n == 9)  # the page takes a second
+RECORDS = ["comparison.json", "*/result.json", "*/settings.json", "*/environment.json"]
+
+
+@pytest.mark.parametrize("pattern", RECORDS)
+@fuzzed
+@given(data=st.data())
+def test_changed_records(pattern: str, records: Path, data: st.DataObject) -> None:
+    path = sorted(records.glob(pattern))[0]
+    whole = path.read_bytes()
+    try:
+        path.write_bytes(as_json(data.draw(changed_document(json.loads(whole)))))
+        with suppress(LupiError):
+            report(records, page=data.draw(SOMETIMES))
+    finally:
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("pattern", [*RECORDS, "*/metrics.jsonl", "*/samples.npz", "*/failure.txt"])
+@fuzzed
+@given(data=st.data())
+def test_damaged_records(pattern: str, records: Path, data: st.DataObject) -> None:
+    path = sorted(records.glob(pattern.replace("failure.txt", "result.json")))[0]
+    whole = path.read_bytes()
+    changed = path
+    if pattern.endswith("failure.txt"):
+        path.unlink()
+        changed = path.with_name("failure.txt")
+    try:
+        changed.write_bytes(data.draw(damaged_bytes(whole)))
+        with suppress(LupiError):
+            report(records, page=data.draw(SOMETIMES))
+    finally:
+        changed.unlink()
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("row", ["[]", "1", '{"epoch": []}', '{"train": 1, "sites": [1]}', "null"])
+def test_rows_of_metrics_that_are_something_else(records: Path, row: str) -> None:
+    path = sorted(records.glob("*/metrics.jsonl"))[0]
+    whole = path.read_bytes()
+    try:
+        path.write_text(f"{row}\n" * 3)
+        report(records, page=True)
+    finally:
+        path.write_bytes(whole)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return table_run(tmp_path_factory.mktemp("table"), "late")
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return picture_run(tmp_path_factory.mktemp("pictures"))
+
+
+@pytest.fixture(scope="module")
+def shipped(table: Path, pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    into = tmp_path_factory.mktemp("shipped")
+    return [
+        export(table, into / "table", "torch").folder,
+        export(pictures, into / "pictures", "torch").folder,
+        export(table, into / "onnx", "onnx").folder,
+    ]
+
+
+def use(folder: Path) -> None:
+    student = lupi.load_student(folder)
+    pictures = student.description.pictures
+    n, size = (pictures.n_channels, pictures.image_size) if pictures else (0, 0)
+    x = (
+        torch.zeros(2, n, size, size)
+        if pictures
+        else torch.zeros(2, student.description.encoder().width)
+    )
+    student.explain(student.outputs(x))  # fmt: skip
+
+
+@fuzzed
+@given(data=st.data())
+def test_changed_students(shipped: list[Path], data: st.DataObject) -> None:
+    """By someone who makes the sums fit again."""
+    which = data.draw(st.sampled_from(shipped))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(shutil.copytree(which, Path(temporary) / "student"))
+        name = data.draw(st.sampled_from(["student.json", "manifest.json", "weights"]))
+        path = folder / name
+        if name == "weights":
+            path = next(p for p in folder.iterdir() if p.suffix in (".onnx", ".safetensors"))
+            path.write_bytes(data.draw(damaged_bytes(path.read_bytes())))
+        else:
+            path.write_bytes(as_json(data.draw(changed_document(json.loads(path.read_text())))))
+        if name != "manifest.json":
+            write_manifest(folder)
+        with suppress(LupiError):
+            use(folder)
+
+
+@fuzzed
+@given(data=st.data())
+def test_changed_runs(table: Path, pictures: Path, data: st.DataObject) -> None:
+    which = data.draw(st.sampled_from([table, pictures]))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(shutil.copytree(which, Path(temporary) / which.name))
+        path = folder / data.draw(st.sampled_from(["settings.json", "preprocessing.json", STUDENT]))
+        if path.suffix == ".json":
+            path.write_bytes(as_json(data.draw(changed_document(json.loads(path.read_text())))))
+        else:
+            path.write_bytes(data.draw(damaged_bytes(path.read_bytes())))
+        for reader in (use, read_finished):
+            with suppress(LupiError):
+                reader(folder)
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = write_texts(tmp_path_factory.mktemp("texts"))
+    task = {"name": "translation", "root": root, "source": "en", "target": "de", "beam": 2}
+    pieces = {"vocabulary": "pieces", "vocabulary_size": 40}
+    raw = {"task": {**task, **pieces}, "network": {"n_units": 4}, "train": {"epochs": 1}}
+    settings = RunSettings.parse({**raw, "method": "no-xstar", "size": 20, "seed": 0}, "").resolve()
+    run(settings, root / settings.run_id)
+    return root / settings.run_id
+
+
+@fuzzed
+@given(data=st.data())
+def test_changed_translators(translator: Path, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(shutil.copytree(translator, Path(temporary) / translator.name))
+        names = ["settings.json", "source.pieces.model", "target.pieces.model", STUDENT]
+        path = folder / data.draw(st.sampled_from(names))
+        if path.suffix == ".json":
+            path.write_bytes(as_json(data.draw(changed_document(json.loads(path.read_text())))))
+        else:
+            path.write_bytes(data.draw(damaged_bytes(path.read_bytes())))
+        with suppress(LupiError):
+            load_translator(folder).translate(["dog cat ."])

@@ -1,0 +1,63 @@
+"""The real command on a comparison that takes seconds, and what it recorded."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+LUPI = [sys.executable, "-m", "lupi"]
+TINY: dict[str, Any] = {
+    "name": "tiny",
+    "task": {
+        "name": "image-folder",
+        "root": "pets",
+        "boxes": "boxes.csv",
+        "image_size": 16,
+        "n_val": 2,
+        "n_test": 2,
+        "cache": "cache",
+    },
+    "network": {"width": 2, "n_hidden": 8},
+    "train": {"epochs": 4, "batch_size": 4},
+    "arms": {
+        "no-xstar": {"method": "no-xstar"},
+        "het-dropout": {"method": "het-dropout", "controls": ["shuffled"]},
+    },
+    "sizes": [8],
+    "seeds": 2,
+}
+"""Six runs over a few pictures that are decoded first."""
+
+
+def write_settings(folder: Path, **changes: Any) -> str:
+    (folder / "tiny.yaml").write_text(yaml.safe_dump({**TINY, **changes}))
+    return "tiny.yaml"
+
+
+def environment(**changes: str) -> dict[str, str]:
+    return {**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1", **changes}
+
+
+def lupi(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LUPI, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+        **{"env": environment(), **options},
+    )
+
+
+def recorded(folder: Path) -> dict[str, bytes]:
+    """Return every file that holds numbers: results, students, vocabularies, the plan."""
+    kept = ("comparison.json", "result.json", "settings.json", "student.safetensors", "samples.npz")
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.name in kept
+    }
