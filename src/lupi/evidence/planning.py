@@ -22,7 +22,7 @@ from lupi.records import Arm, ComparisonRecord
 
 CONFIDENCE = 0.8
 """Of the range in which the spread lies, and so the number of seeds."""
-SEEDS_DRAWN = (4, 6, 8, 10, 12, 16, 20, 24, 32)
+SEEDS_DRAWN = (4, 6, 7, 8, 9, 10, 12, 16, 20, 24, 32)
 """Where the curve of the power has its points."""
 
 
