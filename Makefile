@@ -12,7 +12,7 @@ demo: $(READY)
 	$(BIN)/lupi demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" --numprocesses auto --dist worksteal
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
