@@ -179,9 +179,19 @@ def count_rows(folder: Path) -> int:
     return sum(len(path.read_bytes().splitlines()) for path in folder.glob("*/metrics.jsonl"))
 
 
+def interruptible(*command: str, cwd: Path) -> subprocess.Popen[str]:
+    """Start lupi so that it hears Ctrl-C, to which a shell makes its background jobs deaf."""
+    return subprocess.Popen(
+        [*LUPI, *command],
+        cwd=cwd,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, settings: str) -> None:
-    command = [*LUPI, "compare", settings, "--set", "train.epochs=500"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = interruptible("compare", settings, "--set", "train.epochs=500", cwd=tmp_path)
     while count_rows(tmp_path / "runs/small") < 2:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -268,8 +278,7 @@ def test_report_in_other_forms(made: str, here: Here, tmp_path: Path) -> None:
 
 
 def test_watch_serves_until_interrupted(made: str, tmp_path: Path) -> None:
-    command = [*LUPI, "report", made, "--watch"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    with interruptible("report", made, "--watch", cwd=tmp_path) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:\d+/", line)
