@@ -159,22 +159,6 @@ def results(folder: Path) -> dict[str, str]:
     return {path.parent.name: path.read_text() for path in folder.glob("*/result.json")}
 
 
-def test_killed_three_times_it_ends_with_the_same_results(tmp_path: Path, settings: str) -> None:
-    lupi("compare", settings, "--out", "undisturbed", cwd=tmp_path)
-    command = [*LUPI, "compare", settings, "--out", "killed"]
-    for n_rows in (2, 12, 30):
-        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
-        while process.poll() is None and count_rows(tmp_path / "killed") < n_rows:
-            time.sleep(0.02)
-        assert process.poll() is None, "finished before it could be killed"
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    lupi("compare", settings, "--out", "killed", cwd=tmp_path)
-    expected = results(tmp_path / "undisturbed")
-    assert len(expected) == 12
-    assert results(tmp_path / "killed") == expected
-
-
 def count_rows(folder: Path) -> int:
     return sum(len(path.read_bytes().splitlines()) for path in folder.glob("*/metrics.jsonl"))
 
