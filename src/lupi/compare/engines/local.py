@@ -9,7 +9,8 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Generator, Iterator
+import traceback
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -108,8 +109,6 @@ def _work(connection: Connection) -> None:
     """Be a worker: do the jobs that come, until nobody is there to send any."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    from lupi.compare.worker import do
-
     while True:
         try:
             job: Job = connection.recv()
@@ -119,7 +118,16 @@ def _work(connection: Connection) -> None:
         def tell(row: dict[str, Any], run_id: str = job.run_id) -> None:
             connection.send(Event(run_id, "epoch", row))
 
-        connection.send(do(job, tell))
+        connection.send(_do(job, tell))
+
+
+def _do(job: Job, tell: Callable[[dict[str, Any]], None]) -> Event:
+    try:
+        from lupi.compare.worker import do
+    except Exception as error:  # such as a library for which there is no memory
+        record_failure(job, traceback.format_exc())
+        return Event(job.run_id, "failed", {"error": f"{type(error).__name__}: {error}"})
+    return do(job, tell)
 
 
 def _end_with_parent() -> None:
