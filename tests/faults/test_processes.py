@@ -23,10 +23,10 @@ time.time_ns = lambda: int(time.time() * 1e9)
 
 STARVED = """
 import resource, sys
-if "spawn_main" in " ".join(sys.orig_argv):
+if "multiprocessing.forkserver" in " ".join(sys.orig_argv):
     resource.setrlimit(resource.RLIMIT_AS, ({room}, {room}))
 """
-"""Gives workers, and nobody else, less memory than torch needs."""
+"""Gives workers and the process they are forked from less memory than torch needs."""
 
 
 @pytest.fixture

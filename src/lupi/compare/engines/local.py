@@ -1,18 +1,24 @@
-"""Run many runs on this machine: worker processes that import torch once, one run at a time each.
+"""Run many runs on this machine: worker processes, one run at a time each.
+
+On Linux they are forked from a server process that has imported torch, so that only one of them,
+whatever their number, pays for that; a process that replaces a lost one is there at once.
 
 A run that fails, or takes its worker down, is recorded and the others go on. Workers end with the
 process that started them, however it ends.
 """
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -71,8 +77,16 @@ class Workers:
                     yield from _give(worker, todo)
 
 
+def _context() -> ForkServerContext | SpawnContext:
+    if sys.platform != "linux":  # where system libraries may have threads, which a fork loses
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["lupi.compare.worker"])
+    return context
+
+
 def _start() -> _Worker:
-    context = multiprocessing.get_context("spawn")
+    context = _context()
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(there,), daemon=True)
     process.start()
@@ -109,6 +123,7 @@ def _work(connection: Connection) -> None:
     """Be a worker: do the jobs that come, until nobody is there to send any."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    gc.freeze()  # what was imported before the fork is never garbage: don't look at it
     while True:
         try:
             job: Job = connection.recv()
