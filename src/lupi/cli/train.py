@@ -93,8 +93,12 @@ def _train(
                 name = plan.metric.of_an_epoch.name
                 score = row["val"].get(name)
                 shown = "diverged" if score is None else f"{name} {score:.3f}"
-            rate = f"{size / max(row['seconds'], 1e-9):.0f} rows/s"
-            progress.update(bar, completed=row["epoch"], description=f"{shown}, {rate}")
+            shown += f", {size / max(row['seconds'], 1e-9):.0f} rows/s"
+            if not stderr.is_terminal:  # but a file, where no bar can move
+                say(f"epoch {row['epoch']}: {shown}")
+            if row["epoch"] == run_settings.train.epochs and plan.metric.selected_by:
+                shown += ", searching val and test"
+            progress.update(bar, completed=row["epoch"], description=shown)
 
         result = run(run_settings, folder, show, together(run_settings.train))
     if not result:  # which the first of several processes tells

@@ -19,15 +19,15 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.source)
 
-    @property
-    def split_name(self) -> str:
-        """The name up to its first dot, such as `train` of `train.lc.norm.tok`."""
-        return self.name.split(".", 1)[0]
+
+def split_name(text: str) -> str:
+    """Return the name of a text up to its first dot, such as `train` of `train.lc.norm.tok`."""
+    return text.split(".", 1)[0]
 
 
 def read_pairs(root: Path, name: str, source: str, target: str) -> Pairs:
     """Read `name.source` and `name.target` in a folder, plain or with `.gz` after it."""
-    paths = [_find(root, f"{name}.{language}") for language in (source, target)]
+    paths = [find_text(root, f"{name}.{language}") for language in (source, target)]
     pairs = Pairs(read_lines(paths[0]), read_lines(paths[1]), name)
     if len(pairs.source) != len(pairs.target):
         raise LupiError(
@@ -39,7 +39,8 @@ def read_pairs(root: Path, name: str, source: str, target: str) -> Pairs:
     return pairs
 
 
-def _find(root: Path, name: str) -> Path:
+def find_text(root: Path, name: str) -> Path:
+    """Return the path of a text, plain or compressed."""
     for path in (root / name, root / f"{name}.gz"):
         if path.is_file():
             return path

@@ -59,7 +59,7 @@ class VectorFiles:
     ) -> None:
         self._template, self._pictures, self._skip_bad = template, pictures, skip_bad
         self._caption_encoder: Callable[[list[str]], Floats] | None = None
-        path = _path(template, split)
+        path = file_of(template, split)
         if path.suffix not in (".npy", ".npz"):
             captions = _lines_for(path, n_lines)
             self._caption_encoder = _learn_caption_encoder(captions, n_dims, path)
@@ -77,13 +77,13 @@ class VectorFiles:
         vectors = self._read(split, n_lines, alone=False)
         if (n_dims := vectors.values.shape[1]) != self.n_dims:
             raise LupiError(
-                f"task.xstar: {_path(self._template, split)} has vectors of {n_dims} dimensions, "
+                f"task.xstar: {file_of(self._template, split)} has vectors of {n_dims} dimensions, "
                 f"those of training lines have {self.n_dims}"
             )
         return self._standardised(vectors)
 
     def _read(self, split: str, n_lines: int, alone: bool) -> Vectors:
-        path = _path(self._template, split)
+        path = file_of(self._template, split)
         if self._caption_encoder is not None:
             captions = _lines_for(path, n_lines)
             has = np.array([not is_blank(line) for line in captions])
@@ -103,7 +103,7 @@ class VectorFiles:
                 f"task.pictures: {path} has vectors by the names of pictures; name the file that "
                 "has the picture of each line"
             )
-        named = _lines_for(_path(self._pictures, split), n_lines, "task.pictures")
+        named = _lines_for(file_of(self._pictures, split), n_lines, "task.pictures")
         if "features" not in arrays or arrays["features"].shape[:1] != arrays["files"].shape:
             raise LupiError(f"task.xstar: {path} must have a row of `features` for each of `files`")
         place = {name: i for i, name in enumerate(arrays["files"].tolist())}
@@ -116,7 +116,8 @@ class VectorFiles:
         return vectors._replace(values=np.where(vectors.has[:, None], values, np.float32(0)))
 
 
-def _path(template: str, split: str) -> Path:
+def file_of(template: str, split: str) -> Path:
+    """Return the path that a template stands for."""
     return Path(template.replace("{split}", split))
 
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from lupi.core import derive_seed
+from lupi.data.content import fingerprint_of
 from lupi.data.encoder import is_number, texts
-from lupi.data.table_file import fingerprint_of, read_table
+from lupi.data.table_file import read_table
 from lupi.errors import LupiError
 from lupi.settings import Settings, unknown_name
 
@@ -83,7 +84,7 @@ class TableSettings(Settings):
 
     def resolved(self) -> dict[str, Any]:
         """Return every setting, with the fingerprint of the files as they are now."""
-        return {**super().resolved(), "content": fingerprint_of(*self.files)}
+        return {**super().resolved(), "content": fingerprint_of(self.files)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Table:
 
 def load_table(settings: TableSettings) -> Table:
     """Read a table and divide its rows; refuse what can't be learned from."""
-    if settings.content not in (None, fingerprint_of(*settings.files)):
+    if settings.content not in (None, fingerprint_of(settings.files)):
         raise LupiError(f"{settings.path} has changed since this run was planned; plan it anew")
     frames = {
         part: read_table(path, settings.separator, settings.header, settings.decimal)

@@ -1,7 +1,6 @@
 """A table from a CSV or Parquet file, with its columns named and nothing interpreted yet."""
 
 import csv
-import hashlib
 import re
 import warnings
 from collections import Counter
@@ -9,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lupi.data.content import fingerprint_of
 from lupi.errors import LupiError
 
 if TYPE_CHECKING:
@@ -35,24 +35,7 @@ def read_table(
         header: whether a CSV's first line names the columns; otherwise they are "0", "1", ….
         decimal: the sign between a CSV's whole numbers and their fractions.
     """
-    return _read(path, fingerprint_of(path), separator, header, decimal)
-
-
-def fingerprint_of(*paths: Path) -> str:
-    """Return 12 hex digits that change with the content of the files."""
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(hashlib.sha256(_bytes(path)).digest())
-    return digest.hexdigest()[:12]
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise LupiError(f"table {path} does not exist") from None
-    except OSError as error:
-        raise LupiError(f"table {path} can't be read: {error}") from None
+    return _read(path, fingerprint_of([path]), separator, header, decimal)
 
 
 @lru_cache(maxsize=4)
@@ -129,7 +112,7 @@ def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> 
 
 def _first_lines(path: Path) -> list[str]:
     """Return some whole lines; refuse what is no text."""
-    content = _bytes(path)
+    content = path.read_bytes()
     end = content.find(b"\n", N_BYTES_SNIFFED)
     start = content if end < 0 else content[:end]
     if b"\0" in start:

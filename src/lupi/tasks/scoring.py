@@ -1,12 +1,8 @@
 """BLEU and chrF of lines, by sacrebleu, with the signatures that say how they were computed."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lupi.errors import LupiError
-
-if TYPE_CHECKING:
-    pass
 
 
 def score_lines(

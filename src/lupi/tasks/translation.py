@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Control, Generated, Inputs, OutputKind, Split, Splits, XstarKind
+from lupi.data.content import fingerprint_of
 from lupi.data.controls import control_vectors
-from lupi.data.parallel_text import Pairs, is_blank, read_pairs
+from lupi.data.parallel_text import Pairs, is_blank, read_pairs, split_name
 from lupi.data.sentence_vectors import VectorFiles, Vectors
 from lupi.data.sentences import Ids, SentenceSplit, to_learn
 from lupi.data.subsets import nested_rows, rows_with_xstar
@@ -20,6 +21,7 @@ from lupi.data.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
 from lupi.errors import LupiError
 from lupi.nn.rows import targets
 from lupi.records import Metric
+from lupi.tasks.meteor import find_meteor, score_meteor
 from lupi.tasks.scoring import score_lines
 from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
 from lupi.tasks.translator import build_network, build_translator
@@ -41,6 +43,12 @@ class TranslationTask:
     def __init__(self, settings: TranslationSettings, network: TranslationNetworkSettings) -> None:
         self.settings, self.network_settings = settings, network
         s = settings
+        if s.content not in (None, fingerprint_of(s.files)):
+            raise LupiError(
+                f"texts in {s.root} have changed since this run was planned; plan it anew"
+            )
+        if s.meteor:
+            find_meteor(s.target)
         if network.bidirectional and network.n_units % 2:
             raise LupiError("network.n_units: a bidirectional encoder needs an even number")
         self._pairs: dict[Part, Pairs] = {
@@ -62,7 +70,7 @@ class TranslationTask:
         self._vectors: VectorFiles | None = None
         if s.xstar is not None:
             skip = s.on_bad == "skip"
-            name = train.split_name
+            name = split_name(train.name)
             self._vectors = VectorFiles(s.xstar, s.pictures, name, len(train), s.xstar_dims, skip)
             self.xstar_dim = self._vectors.n_dims
             self._found["training line without x*"] = int((~self._vectors.train.has).sum())
@@ -133,7 +141,7 @@ class TranslationTask:
         if not reveal or self._vectors is None:
             return SentenceSplit(*self._ids[part])
         pairs = self._pairs[part]
-        vectors = self._vectors.of(pairs.split_name, len(pairs))
+        vectors = self._vectors.of(split_name(pairs.name), len(pairs))
         return self._split(part, np.arange(len(pairs)), vectors, vectors.has, control, seed)
 
     def _split(
@@ -212,7 +220,18 @@ class TranslationTask:
         pairs = self._pairs[part]
         translator = build_translator(net, self.source, self.target, self.settings)
         lines = translator.translate(pairs.source, *beside)
-        return Generated(lines, *score_lines(lines, pairs.target, self.settings.tokenised))
+        return Generated(lines, *self._score(lines, pairs.target))
+
+    def _score(
+        self, lines: list[str], references: list[str]
+    ) -> tuple[dict[str, float], dict[str, str]]:
+        s = self.settings
+        scores, signatures = score_lines(lines, references, s.tokenised)
+        if s.meteor:
+            scores["meteor"], signatures["meteor"] = score_meteor(
+                lines, references, s.target, s.tokenised
+            )
+        return scores, signatures
 
     def preprocessing(self, size: int, seed: int) -> None:
         """Nothing beside the vocabularies: see `save`."""

@@ -1,11 +1,14 @@
 """What can be set of a translation task and of its network."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
+from lupi.data.content import fingerprint_of
 from lupi.data.index import OnBad
+from lupi.data.parallel_text import find_text, split_name
+from lupi.data.sentence_vectors import file_of
 from lupi.settings import Settings
 
 
@@ -47,9 +50,33 @@ class TranslationSettings(Settings):
     """A hypothesis's log-probability is divided by its length to this power."""
     replace_unknown: bool = True
     """Write the source word that attention saw most of in the place of an unknown word."""
+    meteor: bool = False
+    """Score by METEOR 1.5 too: takes `lupi[meteor]` and Java."""
     on_bad: OnBad = "stop"
     """What to do about empty and too long lines, and x* that is not finite: stop, or skip (in
     training) and count."""
+    content: str | None = None
+    """Fingerprint of the files, filled in by lupi: a changed text is another run."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The texts, and the files with x* of their lines."""
+        texts = [
+            find_text(self.root, f"{name}.{language}")
+            for name in (self.train, self.val, self.test)
+            for language in (self.source, self.target)
+        ]
+        beside = dict.fromkeys(
+            file_of(template, split_name(text))
+            for template in (self.xstar, self.pictures)
+            if template is not None
+            for text in (self.train, self.val, self.test)
+        )
+        return (*texts, *(path for path in beside if path.exists()))
+
+    def resolved(self) -> dict[str, Any]:
+        """Return every setting, with the fingerprint of the files as they are now."""
+        return {**super().resolved(), "content": fingerprint_of(self.files)}
 
 
 class TranslationNetworkSettings(Settings):

@@ -4,7 +4,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lupi.data.table_file import fingerprint_of, read_table
+from lupi.data.content import fingerprint_of
+from lupi.data.table_file import read_table
 from lupi.errors import LupiError
 
 
@@ -42,10 +43,10 @@ def test_parquet_is_the_same_table(tmp_path: Path) -> None:
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a\n1\n")
-    before = fingerprint_of(path)
+    before = fingerprint_of([path])
     assert read_table(path)["a"].tolist() == [1]
     path.write_text("a\n2\n")
-    assert fingerprint_of(path) != before
+    assert fingerprint_of([path]) != before
     assert read_table(path)["a"].tolist() == [2]
 
 

@@ -269,3 +269,12 @@ def test_several_draws_are_refused(tmp_path: Path) -> None:
     task = translation_task(tmp_path)
     with pytest.raises(LupiError, match="n_samples: got 3"):
         build_method("het-dropout", {"n_samples": 3}, task.network(), task)
+
+
+def test_a_changed_text_is_another_run(tmp_path: Path) -> None:
+    settings = translation_task(tmp_path).settings
+    before = settings.resolved()
+    (tmp_path / "val.en").write_text("".join(f"dog {i} .\n" for i in range(N_LINES["val"])))
+    assert settings.resolved()["content"] != before["content"]
+    with pytest.raises(LupiError, match="have changed since this run was planned"):
+        translation_task(tmp_path, content=before["content"])
