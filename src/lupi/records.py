@@ -1,24 +1,18 @@
 """What runs leave on disk, and how it is read back. No torch: evidence and report build on this.
 
-    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs, warnings
-                                             about the data; what tuning tries and what it chose
-    runs/<comparison>/<run id>/settings.json resolved settings of the run
-                               metrics.jsonl one row per epoch, appended and fsynced
-                               result.json   written whole, then renamed: the run is finished
-                               environment.json  machine and versions (not part of the result)
-                               preprocessing.json  how new rows or files become x
-                               samples.npz   a few pictures with their variance maps, if any
-                               failure.txt   traceback of the last attempt, if it failed
-                               checkpoint/   weights
-
-Anything may be killed at any moment: a file is either whole or absent, except the last line of
-`metrics.jsonl`, which readers skip, with a warning, when it is torn.
+runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs, warnings
+about the data; what tuning tries and what it chose
+runs/<comparison>/<run id>/settings.json resolved settings of the run
+metrics.jsonl one row per epoch, appended and fsynced
+result.json   written whole, then renamed: the run is finished
+environment.json  machine and versions (not part of the result)
+preprocessing.json  how new rows or files become x
+samples.npz   a few pictures with their variance maps, if any
+failure.txt   traceback of the last attempt, if it failed
+checkpoint/   weights
 """
 
-import json
-import os
-import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,85 +20,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lupi.errors import LupiError
+from lupi.files import read_json, read_rows, write_json
 from lupi.settings import fingerprint
 
 FORMAT = 1
-
-
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a temporary file, then rename it to `path`: whole or absent."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Of this process alone, on storage that other machines write to as well.
-    temporary = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.tmp")
-    try:
-        write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write `document` whole, with sorted keys, so that equal results are equal files."""
-    text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
-    write_text(path, text)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write `text` whole."""
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8")
-
-    write_whole(path, write)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON document that `write_json` wrote."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise LupiError(f"{path} can't be read as a record: {error}") from None
-    if not isinstance(document, dict):
-        raise LupiError(f"{path} can't be read as a record: it holds no JSON object")
-    return document
-
-
-def append_row(path: Path, row: Mapping[str, Any]) -> None:
-    """Append one line of JSON and force it to disk."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row, sort_keys=True) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def read_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the rows of a `.jsonl` file and warnings about lines that are not whole."""
-    rows: list[dict[str, Any]] = []
-    warnings: list[str] = []
-    if not path.exists():
-        return rows, warnings
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if isinstance(row, dict) and all(isinstance(row.get(k), dict | None) for k in _PARTS):
-            rows.append(row)
-        else:
-            warnings.append(f"{path}: line {number} is torn and was skipped")
-    return rows, warnings
-
-
-_PARTS = ("train", "val", "sites")
-"""Of a row: numbers by name, or nothing."""
-
-
-def rewrite_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replace a `.jsonl` file by these rows."""
-    text = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
-    write_text(path, text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from lupi.records import read_json, read_rows, write_json
+from lupi.files import read_json, read_rows, write_json
 from lupi.train.run import RunSettings, run
 from made_runs import DIGITS, SETTINGS
 

@@ -5,19 +5,8 @@ from typing import Any
 import pytest
 
 from lupi.errors import LupiError
-from lupi.records import (
-    Arm,
-    Metric,
-    PlannedRun,
-    append_row,
-    read_comparison,
-    read_rows,
-    rewrite_rows,
-    run_identity,
-    write_comparison,
-    write_json,
-    write_whole,
-)
+from lupi.files import append_row, read_rows, rewrite_rows, write_json, write_whole
+from lupi.records import Arm, Metric, PlannedRun, read_comparison, run_identity, write_comparison
 
 
 def settings(seed: int, **task: Any) -> dict[str, Any]:

@@ -49,7 +49,8 @@ def plan(
     from lupi.configs import find_settings
     from lupi.errors import LupiError
     from lupi.evidence.planning import plan_seeds
-    from lupi.records import PlannedRun, read_comparison, write_text
+    from lupi.files import write_text
+    from lupi.records import PlannedRun, read_comparison
     from lupi.report.numbers import is_share
     from lupi.report.planning import draw_plan
     from lupi.settings import override, read_yaml

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lupi.records import write_text
+from lupi.files import write_text
 
 
 @dataclass(frozen=True, slots=True)

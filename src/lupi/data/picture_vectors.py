@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lupi.data.decode import BadPictureError, decode_picture, refusing_bombs
 from lupi.errors import LupiError
-from lupi.records import write_whole
+from lupi.files import write_whole
 from lupi.unpack import read_arrays
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")

@@ -30,7 +30,7 @@ from lupi.data.shards import ABOUT, ARRAYS, FORMAT, ROWS, choice_of, sample_key,
 from lupi.data.trees import Tree, open_tree
 from lupi.data.writer import OnDecoded, read_picture
 from lupi.errors import LupiError
-from lupi.records import write_json, write_whole
+from lupi.files import write_json, write_whole
 from lupi.settings import fingerprint
 
 STARTED = "unfinished.json"

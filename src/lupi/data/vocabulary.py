@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from lupi.errors import LupiError
-from lupi.records import write_text, write_whole
+from lupi.files import write_text, write_whole
 
 PAD, UNKNOWN, START, END = range(4)
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lupi.analysis.findings import Findings, SiteFindings, groups_of
 from lupi.analysis.observed import Observed, SiteNoise
 from lupi.analysis.relations import Estimate
-from lupi.records import write_json, write_text, write_whole
+from lupi.files import write_json, write_text, write_whole
 from lupi.report.figures import PALETTE
 from lupi.report.line_chart import Axis, Line, line_chart
 from lupi.report.numbers import NOTHING, plain

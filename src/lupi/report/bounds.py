@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lupi.records import write_text
+from lupi.files import write_text
 from lupi.report.figures import NEUTRAL, PALETTE
 from lupi.report.line_chart import DASHES, Axis, Line, line_chart
 from lupi.report.numbers import plain

@@ -12,7 +12,8 @@ from lupi import __version__
 from lupi.errors import LupiError
 from lupi.evidence.summary import Summary
 from lupi.evidence.verdict import is_candidate
-from lupi.records import ComparisonRecord, RunRecord, write_text
+from lupi.files import write_text
+from lupi.records import ComparisonRecord, RunRecord
 from lupi.report.drawings import (
     draw_fractions,
     draw_learning,

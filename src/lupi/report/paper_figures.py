@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lupi.errors import LupiError
 from lupi.evidence.summary import Cell, Summary
-from lupi.records import write_whole
+from lupi.files import write_whole
 from lupi.report.figures import NEUTRAL, PALETTE, arm_styles, dodges, fraction_places
 from lupi.report.fractions import cell_at, families, percent
 from lupi.report.numbers import is_share, unit

@@ -7,7 +7,8 @@ from typing import Any
 import yaml
 
 from lupi.errors import LupiError
-from lupi.records import ComparisonRecord, read_json
+from lupi.files import read_json
+from lupi.records import ComparisonRecord
 
 KEY_ORDER = ("name", "task", "network", "train", "arms", "sizes", "seeds", "tuning")
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lupi.core import Split
 from lupi.errors import LupiError
-from lupi.records import write_json, write_text
+from lupi.files import write_json, write_text
 from lupi.ship.card import model_card
 from lupi.ship.manifest import write_manifest
 from lupi.ship.onnx_file import write_onnx

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from lupi.errors import LupiError
-from lupi.records import read_json, write_json
+from lupi.files import read_json, write_json
 
 MANIFEST = "manifest.json"
 

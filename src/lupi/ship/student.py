@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
+from lupi.files import read_json
 from lupi.methods.registry import find_method
 from lupi.nn.gaussian import moments
-from lupi.records import read_json
 from lupi.ship.description import Description
 from lupi.ship.files import encode_pictures
 from lupi.ship.manifest import MANIFEST, check_manifest

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lupi.core import Method
 from lupi.errors import LupiError
-from lupi.records import write_whole
+from lupi.files import write_whole
 
 
 def save_weights(path: Path, weights: dict[str, Tensor]) -> None:

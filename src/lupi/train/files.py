@@ -7,7 +7,7 @@ from lightning_fabric import Fabric
 
 from lupi.core import Method
 from lupi.errors import LupiError
-from lupi.records import append_row, read_rows, rewrite_rows
+from lupi.files import append_row, read_rows, rewrite_rows
 from lupi.train.checkpoint import (
     helper_weights,
     load_state,

@@ -7,8 +7,8 @@ from torch import nn
 
 from lupi.core import Method, Task
 from lupi.errors import LupiError
+from lupi.files import read_json
 from lupi.methods.registry import build_method
-from lupi.records import read_json
 from lupi.tasks.registry import build_task
 from lupi.train.checkpoint import helper_weights, load_weights
 from lupi.train.run import RunSettings

@@ -17,16 +17,9 @@ from torch import Tensor
 from lupi import __version__
 from lupi.core import Batch, Control, Method, SequenceTask, Splits, Task, derive_seed
 from lupi.data.xstar import reveal
+from lupi.files import read_rows, write_json, write_text, write_whole
 from lupi.methods.registry import build_method, find_method
-from lupi.records import (
-    FORMAT,
-    read_result,
-    read_rows,
-    run_identity,
-    write_json,
-    write_text,
-    write_whole,
-)
+from lupi.records import FORMAT, read_result, run_identity
 from lupi.settings import Settings
 from lupi.tasks.registry import AnyTask, build_task, resolve_task
 from lupi.train.classical import CLASSICAL, find_learner, score_classical

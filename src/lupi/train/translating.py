@@ -6,8 +6,8 @@ import torch
 
 from lupi.data.vocabulary import load_vocabulary
 from lupi.errors import LupiError
+from lupi.files import read_json
 from lupi.methods.registry import find_method
-from lupi.records import read_json
 from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
 from lupi.tasks.translator import Translator, build_network, build_translator
 from lupi.train.checkpoint import load_weights

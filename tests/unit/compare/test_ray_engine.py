@@ -14,7 +14,7 @@ from lupi.compare.engines.ray import ray_engine
 from lupi.compare.plan import make_plan
 from lupi.compare.settings import ComparisonSettings
 from lupi.errors import LupiError
-from lupi.records import read_rows
+from lupi.files import read_rows
 from small_comparison import RAW, children_of, results
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'lupi[ray]'")

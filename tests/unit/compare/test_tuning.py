@@ -10,8 +10,9 @@ from lupi.compare.plan import Plan, check, make_plan
 from lupi.compare.settings import ComparisonSettings
 from lupi.compare.tuning import TuningSettings, try_for
 from lupi.errors import LupiError
+from lupi.files import write_json
 from lupi.methods.registry import methods
-from lupi.records import read_comparison, write_json
+from lupi.records import read_comparison
 from lupi.search import Range
 from lupi.train.run import RunSettings
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from lupi.errors import LupiError
-from lupi.records import Arm, Metric, PlannedRun, write_comparison, write_json
+from lupi.files import write_json
+from lupi.records import Arm, Metric, PlannedRun, write_comparison
 from lupi.ship.pick import pick_run
 from lupi.train.finished import STUDENT
 

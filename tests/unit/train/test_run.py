@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from lupi.errors import LupiError
-from lupi.records import read_rows, run_identity
+from lupi.files import read_rows
+from lupi.records import run_identity
 from lupi.train.checkpoint import load_weights
 from lupi.train.fit import Row
 from lupi.train.run import RunSettings, Sealed, run

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from lupi.compare.jobs import Event, Job, record_failure
 from lupi.errors import LupiError
-from lupi.records import read_rows
+from lupi.files import read_rows
 
 Ticket = TypeVar("Ticket", bound=Hashable)
 
