@@ -52,7 +52,7 @@ class _Crew:
         self._peak_memory = 0
         started = time.perf_counter()
         self._workers = stack.enter_context(Workers(n))
-        self._do(n)  # one each: imports torch, and has the data from now on
+        self._do(n)  # one each: from now on they have the data
         self._first = time.perf_counter() - started
 
     def work(self, n_runs: int) -> None:
