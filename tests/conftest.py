@@ -86,6 +86,13 @@ def _one_thread() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture
+def small_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `lupi bench` measures, on a network and pictures that take little time."""
+    monkeypatch.setattr("lupi.bench.NETWORK", "small-vgg")
+    monkeypatch.setattr("lupi.bench.N_STORED", 64)
+
+
 Here = Callable[..., tuple[int, str, str]]
 """Arguments to exit code, stdout and stderr."""
 
