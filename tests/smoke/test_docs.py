@@ -52,7 +52,7 @@ LUPI = list(
 )
 
 
-@pytest.mark.usefixtures("small_bench")
+@pytest.mark.usefixtures("small_bench", "few_simulations")
 def test_lupi_commands(tmp_path: Path, here: Here) -> None:
     """In the order of the pages, as a reader would; training is cut short, nothing else."""
     assert LUPI
