@@ -1,6 +1,5 @@
 """Small tasks that every test may use, and the command inside the process."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.cli import main
 from lupi.core import Batch, Control, OutputKind, Split, Splits, XstarKind
 from lupi.data.controls import control_vectors
 from lupi.data.digits import DigitsSettings
@@ -20,6 +18,7 @@ from lupi.data.vectors import VectorSplit
 from lupi.records import Metric
 from lupi.tasks.digits import DigitsTask
 from lupi.tasks.image import ImageNetworkSettings
+from the_command import inside
 
 
 class VectorTask:
@@ -86,24 +85,25 @@ def _one_thread() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture
+def small_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `lupi bench` measures, on a network and pictures that take little time."""
+    monkeypatch.setattr("lupi.bench.NETWORK", "small-vgg")
+    monkeypatch.setattr("lupi.bench.N_STORED", 64)
+
+
+@pytest.fixture
+def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans that are less sure and take little time."""
+    monkeypatch.setattr("lupi.evidence.power.N_SIMULATIONS", 80)
+
+
 Here = Callable[..., tuple[int, str, str]]
 """Arguments to exit code, stdout and stderr."""
 
 
 @pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Here:
-    """The command inside this process, which has torch imported: exit code, stdout, stderr."""
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+    """The command inside this process, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["lupi", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        code = ended.value.code
-        return (code if isinstance(code, int) else 0), captured.out, captured.err
-
-    return run
+    return inside

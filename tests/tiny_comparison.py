@@ -1,14 +1,10 @@
-"""The real command on a comparison that takes seconds, and what it recorded."""
+"""A comparison of pictures that takes seconds, and what it recorded."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-LUPI = [sys.executable, "-m", "lupi"]
 TINY: dict[str, Any] = {
     "name": "tiny",
     "task": {
@@ -35,22 +31,6 @@ TINY: dict[str, Any] = {
 def write_settings(folder: Path, **changes: Any) -> str:
     (folder / "tiny.yaml").write_text(yaml.safe_dump({**TINY, **changes}))
     return "tiny.yaml"
-
-
-def environment(**changes: str) -> dict[str, str]:
-    return {**os.environ, "COLUMNS": "80", "OMP_NUM_THREADS": "1", **changes}
-
-
-def lupi(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*LUPI, *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-        **{"env": environment(), **options},
-    )
 
 
 def recorded(folder: Path) -> dict[str, bytes]:

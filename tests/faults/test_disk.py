@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Here
 from lupi.errors import LupiError
 from lupi.train.run import RunSettings, run
 from made_pictures import image_folder
-from tiny_comparison import lupi, recorded, write_settings
+from the_command import lupi
+from tiny_comparison import recorded, write_settings
 
 
 @pytest.fixture
@@ -48,30 +50,30 @@ def test_a_full_disk_and_room_again(pets: Path) -> None:
         assert recorded(small / "out") == recorded(pets / "undisturbed")
 
 
-def test_a_cache_without_room(pets: Path) -> None:
+def test_a_cache_without_room(pets: Path, here: Here) -> None:
     write_settings(pets)
     with mounted(pets / "cache", "size=8k"):
-        done = lupi("compare", "tiny.yaml", cwd=pets)
-    assert done.returncode == 2
-    assert "task.cache" in done.stderr
-    assert "Traceback" not in done.stderr
+        code, _, said = here("compare", "tiny.yaml")
+    assert code == 2
+    assert "task.cache" in said
+    assert "Traceback" not in said
 
 
-def test_a_folder_that_is_read_only(pets: Path) -> None:
+def test_a_folder_that_is_read_only(pets: Path, here: Here) -> None:
     write_settings(pets)
     with mounted(pets / "fixed", "size=1m") as fixed:
         subprocess.run(["mount", "-o", "remount,ro", str(fixed)], check=True)
-        done = lupi("compare", "tiny.yaml", "--out", "fixed/out", cwd=pets)
-    assert done.returncode == 2
-    assert "--out: fixed/out can't be used: Read-only file system" in done.stderr
+        code, _, said = here("compare", "tiny.yaml", "--out", "fixed/out")
+    assert code == 2
+    assert "--out: fixed/out can't be used: Read-only file system" in said
 
 
-def test_a_file_in_the_place_of_a_folder(pets: Path) -> None:
+def test_a_file_in_the_place_of_a_folder(pets: Path, here: Here) -> None:
     write_settings(pets)
     (pets / "out").write_text("")
-    done = lupi("compare", "tiny.yaml", "--out", "out", cwd=pets)
-    assert done.returncode == 2
-    assert "--out: out can't be used: File exists" in done.stderr
+    code, _, said = here("compare", "tiny.yaml", "--out", "out")
+    assert code == 2
+    assert "--out: out can't be used: File exists" in said
 
 
 def small_run(folder: Path, epochs: int = 3) -> RunSettings:

@@ -2,14 +2,14 @@
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from made_pictures import image_folder
-from tiny_comparison import LUPI, environment, lupi, recorded, write_settings
+from the_command import environment, lupi, started
+from tiny_comparison import recorded, write_settings
 
 pytestmark = pytest.mark.slow
 
@@ -65,12 +65,7 @@ def test_a_worker_without_memory_is_a_failed_run_and_not_a_verdict(pets: Path) -
 
 def test_the_second_of_two_in_a_folder_says_so_and_the_first_goes_on(pets: Path) -> None:
     endless = "train={epochs: 1000000, schedule: constant}"
-    first = subprocess.Popen(
-        [*LUPI, "compare", "tiny.yaml", "--out", "out", "--set", endless],
-        cwd=pets,
-        env=environment(),
-        stderr=subprocess.DEVNULL,
-    )
+    first = started("compare", "tiny.yaml", "--out", "out", "--set", endless, cwd=pets)
     try:
         while first.poll() is None and not list(pets.glob("out/*/metrics.jsonl")):
             time.sleep(0.05)

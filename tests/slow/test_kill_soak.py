@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from made_pictures import image_folder
-from tiny_comparison import LUPI, environment, lupi, recorded, write_settings
+from the_command import lupi, started
+from tiny_comparison import recorded, write_settings
 
 N_KILLS = int(os.environ.get("LUPI_KILLS", "5"))
 WAIT = 600
@@ -34,14 +35,8 @@ def seen(folder: Path) -> dict[str, int]:
 def kill_in(phase: str, folder: Path, chance: random.Random) -> str:
     """Start the comparison and kill it some milliseconds after a sign of the phase; say when."""
     before = seen(folder)[phase]
-    process = subprocess.Popen(
-        [*LUPI, "compare", "tiny.yaml", "--out", "killed"],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    command = ("compare", "tiny.yaml", "--out", "killed")
+    process = started(*command, cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True)
     until = time.monotonic() + WAIT
     while process.poll() is None and seen(folder)[phase] <= before:
         assert time.monotonic() < until

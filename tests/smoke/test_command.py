@@ -1,7 +1,6 @@
 """The real command, as a user runs it."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -16,34 +15,8 @@ import yaml
 
 from conftest import Here
 from made_records import ARMS, make_records
-
-LUPI = [sys.executable, "-m", "lupi"]
-SMALL = {
-    "name": "small",
-    "task": {"name": "digits"},
-    "network": {"width": 2},
-    "train": {"epochs": 6, "batch_size": 16},
-    "arms": {
-        "no-xstar": {"method": "no-xstar"},
-        "het-dropout": {"method": "het-dropout", "controls": ["shuffled"]},
-    },
-    "sizes": [20, 40],
-    "seeds": 2,
-}
-
-
-def lupi(*arguments: str, cwd: Path, ok: bool = True) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*LUPI, *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, "COLUMNS": "80"},
-    )
-    assert not ok or done.returncode == 0, done.stderr
-    return done
+from small_comparison import SMALL, results
+from the_command import lupi, started
 
 
 @pytest.fixture
@@ -82,19 +55,20 @@ def test_help_does_not_import_torch(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
 
 
-def test_from_settings_to_verdict(tmp_path: Path, settings: str) -> None:
+def test_from_settings_to_verdict(tmp_path: Path, settings: str, here: Here) -> None:
     done = lupi("compare", settings, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["n_finished"] == 12
     cell = summary["arms"][1]["cells"][0]
     assert cell["verdict"] == "underpowered"
     assert {"mean", "interval", "p_value", "label_saving", "n_collapsed", "n_diverged"} <= set(cell)
     assert (tmp_path / "runs/small/report.html").stat().st_size > 100_000
-    again = lupi("compare", settings, "--json", cwd=tmp_path)
-    assert "0 of 12 runs to do" in again.stderr
-    assert json.loads(again.stdout) == summary
-    assert json.loads(lupi("report", "runs/small", "--json", cwd=tmp_path).stdout) == summary
-    text = lupi("report", "runs/small", cwd=tmp_path).stdout
+    _, again, said = here("compare", settings, "--json")
+    assert "0 of 12 runs to do" in said
+    assert json.loads(again) == summary
+    assert json.loads(here("report", "runs/small", "--json")[1]) == summary
+    text = here("report", "runs/small")[1]
     assert "het-dropout/shuffled" in text
     assert max(map(len, text.splitlines())) <= 80
 
@@ -105,77 +79,62 @@ def test_train_shows_stages_that_do_not_validate(here: Here, settings: str) -> N
     assert "test  accuracy" in out
 
 
-def test_train_writes_the_record_that_compare_reuses(tmp_path: Path, settings: str) -> None:
+def test_train_writes_the_record_that_compare_reuses(here: Here, settings: str) -> None:
     arguments = ("train", settings, "--arm", "het-dropout", "--size", "20", "--seed", "1")
-    result = json.loads(lupi(*arguments, "--json", cwd=tmp_path).stdout)
-    assert (tmp_path / result["folder"] / "checkpoint/student.safetensors").exists()
-    assert "test  accuracy" in lupi(*arguments, cwd=tmp_path).stdout
-    assert "11 of 12 runs to do" in lupi("compare", settings, cwd=tmp_path).stderr
+    result = json.loads(here(*arguments, "--json")[1])
+    assert Path(result["folder"], "checkpoint/student.safetensors").exists()
+    assert "test  accuracy" in here(*arguments)[1]
+    assert "11 of 12 runs to do" in here("compare", settings)[2]
 
 
-def test_plan_leaves_runs_that_compare_reuses(tmp_path: Path, settings: str) -> None:
+@pytest.mark.usefixtures("few_simulations")
+def test_plan_leaves_runs_that_compare_reuses(here: Here, settings: str) -> None:
     short = ("--set", "train.epochs=1", "--set", "seeds=3")
     arguments = ("plan", settings, "--gain", "5", "--pilot", "2", "--size", "20", *short)
-    done = lupi(*arguments, "--json", cwd=tmp_path)
-    assert "3 arms x 1 sizes x 2 seeds: 6 of 6 runs to do" in done.stderr
-    assert "test accuracy" not in done.stderr  # the plan must not know who is ahead
-    found = json.loads(done.stdout)
+    _, printed, said = here(*arguments, "--json")
+    assert "3 arms x 1 sizes x 2 seeds: 6 of 6 runs to do" in said
+    assert "test accuracy" not in said  # the plan must not know who is ahead
+    found = json.loads(printed)
     assert (found["gain"], found["n_runs"], found["n_finished"]) == (0.05, 18, 6)
     assert [(row["size"], row["measured_at"]) for row in found["sizes"]] == [(20, 20), (40, 20)]
-    again = lupi(*arguments, cwd=tmp_path)
-    text = again.stdout
-    assert "drawn in runs/small/plan.svg" in again.stderr
-    assert (tmp_path / "runs/small/plan.svg").exists()
+    _, text, said = here(*arguments)
+    assert "drawn in runs/small/plan.svg" in said
+    assert Path("runs/small/plan.svg").exists()
     assert "12 of 18 runs left with 3 seeds" in text
     assert max(map(len, text.splitlines())) <= 80
-    assert "12 of 18 runs to do" in lupi("compare", settings, *short, cwd=tmp_path).stderr
+    assert "12 of 18 runs to do" in here("compare", settings, *short)[2]
 
 
 SHORT = ("--set", "seeds=1", "--set", "sizes=[20]", "--set", "train.epochs=3")
 TUNED = ("compare", "small.yaml", "--set", "tuning={n_trials: 2, seeds: 1}", *SHORT)
 
 
+@pytest.mark.usefixtures("settings")
 def test_a_tuned_comparison_killed_during_its_trials_ends_with_the_same(
-    tmp_path: Path, settings: str
+    tmp_path: Path, here: Here
 ) -> None:
-    whole = json.loads(lupi(*TUNED, "--json", "--out", "undisturbed", cwd=tmp_path).stdout)
+    whole = json.loads(here(*TUNED, "--json", "--out", "undisturbed")[1])
     assert len(whole["tuning"]["candidates"]) == 2 * 3
     assert sum(tried["chosen"] for tried in whole["tuning"]["candidates"]) == 3
-    process = subprocess.Popen(
-        [*LUPI, *TUNED, "--out", "killed"], cwd=tmp_path, stderr=subprocess.DEVNULL
-    )
+    process = started(*TUNED, "--out", "killed", cwd=tmp_path)
     while process.poll() is None and count_rows(tmp_path / "killed") < 4:
         time.sleep(0.02)
     assert process.poll() is None, "finished before it could be killed"
     process.kill()
     process.wait()
-    report = json.loads(lupi("report", "killed", "--json", cwd=tmp_path).stdout)
+    report = json.loads(here("report", "killed", "--json")[1])
     assert any(warning.startswith("tuning is unfinished") for warning in report["warnings"])
-    assert json.loads(lupi(*TUNED, "--json", "--out", "killed", cwd=tmp_path).stdout) == whole
+    assert json.loads(here(*TUNED, "--json", "--out", "killed")[1]) == whole
     assert results(tmp_path / "killed") == results(tmp_path / "undisturbed")
-
-
-def results(folder: Path) -> dict[str, str]:
-    return {path.parent.name: path.read_text() for path in folder.glob("*/result.json")}
 
 
 def count_rows(folder: Path) -> int:
     return sum(len(path.read_bytes().splitlines()) for path in folder.glob("*/metrics.jsonl"))
 
 
-def interruptible(*command: str, cwd: Path) -> subprocess.Popen[str]:
-    """Start lupi so that it hears Ctrl-C, to which a shell makes its background jobs deaf."""
-    return subprocess.Popen(
-        [*LUPI, *command],
-        cwd=cwd,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, settings: str) -> None:
-    process = interruptible("compare", settings, "--set", "train.epochs=500", cwd=tmp_path)
+    endless = ("--set", "train.epochs=500")
+    process = started("compare", settings, *endless, cwd=tmp_path, stderr=subprocess.PIPE)
     while count_rows(tmp_path / "runs/small") < 2:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -224,7 +183,7 @@ def test_mistakes_end_in_a_message(
 
 
 def test_a_mistake_shows_no_traceback(tmp_path: Path) -> None:
-    done = lupi("compare", "none.yaml", cwd=tmp_path, ok=False)
+    done = lupi("compare", "none.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("error: none.yaml: no such file, and no settings file is called")
     assert "Traceback" not in done.stderr
@@ -237,8 +196,8 @@ def test_methods(here: Here) -> None:
     assert max(map(len, here("methods")[1].splitlines())) <= 80
 
 
-def test_demo_prints_its_settings(tmp_path: Path) -> None:
-    settings = yaml.safe_load(lupi("demo", "--settings", cwd=tmp_path).stdout)
+def test_demo_prints_its_settings(here: Here) -> None:
+    settings = yaml.safe_load(here("demo", "--settings")[1])
     assert settings["name"] == "demo"
     assert len(settings["sizes"]) >= 3
 
@@ -262,7 +221,7 @@ def test_report_in_other_forms(made: str, here: Here, tmp_path: Path) -> None:
 
 
 def test_watch_serves_until_interrupted(made: str, tmp_path: Path) -> None:
-    with interruptible("report", made, "--watch", cwd=tmp_path) as process:
+    with started("report", made, "--watch", cwd=tmp_path, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:\d+/", line)

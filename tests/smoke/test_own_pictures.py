@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_command import lupi
 
+from conftest import Here
 from made_pictures import image_folder
 
 
@@ -33,26 +33,28 @@ def settings(tmp_path: Path) -> str:
     return "pets.yaml"
 
 
-def test_bad_files_stop_a_comparison_or_are_counted(tmp_path: Path, settings: str) -> None:
+def test_bad_files_stop_a_comparison_or_are_counted(
+    tmp_path: Path, settings: str, here: Here
+) -> None:
     (tmp_path / "pets/cats/broken.jpg").write_bytes(b"nothing")
-    stopped = lupi("compare", settings, cwd=tmp_path, ok=False)
-    assert stopped.returncode == 2
-    assert "cats/broken.jpg: unreadable picture" in stopped.stderr
-    assert "Traceback" not in stopped.stderr
+    code, _, said = here("compare", settings)
+    assert code == 2
+    assert "cats/broken.jpg: unreadable picture" in said
+    assert "Traceback" not in said
     skip = ("compare", settings, "--set", "task.on_bad=skip", "--json", "--workers", "1")
-    done = lupi(*skip, cwd=tmp_path)
-    assert json.loads(done.stdout)["n_finished"] == 2
-    assert "1 x unreadable picture, the first in cats/broken.jpg" in done.stderr
+    _, printed, said = here(*skip)
+    assert json.loads(printed)["n_finished"] == 2
+    assert "1 x unreadable picture, the first in cats/broken.jpg" in said
     result = next((tmp_path / "runs/pets").glob("*/result.json"))
     assert json.loads(result.read_text())["data"]["unreadable picture"] == 1
     assert [path for path in (tmp_path / ".lupi-cache").iterdir() if path.is_dir()]
 
 
 def test_a_mistake_in_an_arm_shows_before_pictures_are_decoded(
-    tmp_path: Path, settings: str
+    tmp_path: Path, settings: str, here: Here
 ) -> None:
     typo = ("compare", settings, "--set", "arms.het-dropout.settings.betta=1")
-    done = lupi(*typo, cwd=tmp_path, ok=False)
-    assert done.returncode == 2
-    assert "did you mean `beta`" in done.stderr
+    code, _, said = here(*typo)
+    assert code == 2
+    assert "did you mean `beta`" in said
     assert not (tmp_path / ".lupi-cache").exists()

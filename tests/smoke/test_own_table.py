@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_command import lupi
 
 from conftest import Here
 from made_table import HEADER, rows, write_csv
@@ -20,13 +19,13 @@ def table(tmp_path: Path) -> str:
     return write_csv(tmp_path / "deliveries.csv", rows()).name
 
 
-def test_from_columns_to_verdict(tmp_path: Path) -> None:
+def test_from_columns_to_verdict(tmp_path: Path, here: Here) -> None:
     made = [[*row[:5], row[7], *row[6:]] for row in rows()]  # x* gives the target away
     write_csv(tmp_path / "deliveries.csv", made)
     arguments = ("compare", "deliveries.csv", *COLUMNS, *SHORT, "--workers", "1", "--json")
-    done = lupi(*arguments, cwd=tmp_path)
-    assert "warning: privileged column 'rain' alone gives the target away" in done.stderr
-    summary = json.loads(done.stdout)
+    _, printed, said = here(*arguments)
+    assert "warning: privileged column 'rain' alone gives the target away" in said
+    summary = json.loads(printed)
     assert (summary["comparison"], summary["metric"], summary["n_finished"]) == (
         "deliveries",
         "r2",
@@ -36,12 +35,11 @@ def test_from_columns_to_verdict(tmp_path: Path) -> None:
     assert "'rain' alone gives the target away" in summary["warnings"][0]
     page = (tmp_path / "runs/deliveries/report.html").read_text()
     assert "alone gives the target away" in page
-    text = lupi("report", "runs/deliveries", cwd=tmp_path).stdout
+    text = here("report", "runs/deliveries")[1]
     assert "no network, shown for comparison: linear" in text
-    again = lupi(*arguments, cwd=tmp_path)
-    assert "0 of 3 runs to do" in again.stderr
+    assert "0 of 3 runs to do" in here(*arguments)[2]
     write_csv(tmp_path / "deliveries.csv", made[1:])
-    assert "3 of 3 runs to do" in lupi(*arguments, cwd=tmp_path).stderr  # the table is another
+    assert "3 of 3 runs to do" in here(*arguments)[2]  # the table is another
 
 
 def test_printed_settings_stand_for_the_same_comparison(table: str, here: Here) -> None:

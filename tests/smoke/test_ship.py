@@ -3,47 +3,33 @@
 import csv
 import io
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
-from test_command import LUPI, lupi
 from test_own_table import COLUMNS, SHORT
 
 from conftest import Here
 from made_students import picture_run, table_run
 from made_table import HEADER, rows, write_csv
+from the_command import lupi
 
 
-def piped(*arguments: str, text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*LUPI, *arguments],
-        cwd=cwd,
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-
-
-def test_from_a_csv_to_predictions(tmp_path: Path) -> None:
+def test_from_a_csv_to_predictions(tmp_path: Path, here: Here) -> None:
     write_csv(tmp_path / "deliveries.csv", rows())
     arguments = ("compare", "deliveries.csv", *COLUMNS, *SHORT, "--workers", "1")
-    assert "lupi export runs/deliveries" in lupi(*arguments, cwd=tmp_path).stderr
-    done = lupi("export", "runs/deliveries", "--arm", "het", "--out", "shipped", cwd=tmp_path)
-    assert "het, n = 30, seed 0: validation r2" in done.stderr
-    assert "test rows differ from the original's by 0" in done.stdout
+    assert "lupi export runs/deliveries" in here(*arguments)[2]
+    _, out, said = here("export", "runs/deliveries", "--arm", "het", "--out", "shipped")
+    assert "het, n = 30, seed 0: validation r2" in said
+    assert "test rows differ from the original's by 0" in out
     card = (tmp_path / "shipped/MODEL_CARD.md").read_text()
     for words in ("`rain`, `traffic`", "Did x\\* help?", "underpowered", "Limits", "| r2 |"):
         assert words in card
     assert str(tmp_path) not in card
     line = "12.5,old,True,2024-05-26,20\n"
     new = ",".join(HEADER[:5]) + "\n" + line
-    for folder in ("shipped", "runs/deliveries"):
-        done = piped("predict", folder, text=new, cwd=tmp_path)
-        prediction = json.loads(done.stdout)
-        assert set(prediction) == {"input", "row", "mean", "std"}, done.stderr
+    done = lupi("predict", "shipped", cwd=tmp_path, input=new)
+    for printed in (done.stdout, here("predict", "runs/deliveries", stdin=new.encode())[1]):
+        assert set(json.loads(printed)) == {"input", "row", "mean", "std"}
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +84,7 @@ def test_pictures_files_and_folders(tmp_path: Path, here: Here) -> None:
     assert [line["input"] for line in lines[:2]] == ["pets/cats/0.png", "pets/dogs/0.png"]
     assert len(lines) == 9
     assert set(lines[0]["probabilities"]) == {"cats", "dogs"}
-    listed = piped("predict", run, "-", text="pets/cats/0.png\n", cwd=tmp_path)
-    alone = json.loads(listed.stdout)
+    alone = json.loads(here("predict", run, "-", stdin=b"pets/cats/0.png\n")[1])
     assert alone["input"] == "pets/cats/0.png"
     assert alone["probabilities"] == pytest.approx(lines[0]["probabilities"], abs=1e-5)
     Path("pets/dogs/broken.png").write_bytes(b"nothing")

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 from sacrebleu.metrics.bleu import BLEU
-from test_command import lupi
 
 from made_pictures import save_picture
 from made_text import write_texts
+from the_command import inside
 
 PAGE = (Path(__file__).parents[2] / "docs/translation.md").read_text()
 SMALL = {
@@ -32,7 +33,6 @@ def small():
 
 def shell(script: str, cwd: Path, **variables: str) -> str:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    imports = f"{os.environ.get('PYTHONPATH', '')}:{cwd}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=cwd,
@@ -40,7 +40,7 @@ def shell(script: str, cwd: Path, **variables: str) -> str:
         text=True,
         check=False,
         timeout=600,
-        env={**os.environ, "PATH": path, "PYTHONPATH": imports, **variables},
+        env={**os.environ, "PATH": path, **variables},
     )
     assert done.returncode == 0, f"{script}\n{done.stderr}"
     return done.stdout
@@ -53,8 +53,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_texts(folder / "texts")
     (settings,) = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
     (folder / "texts.yaml").write_text(yaml.safe_dump(yaml.safe_load(settings) | SMALL))
-    shell(commands()[0], folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        do(commands()[0])
     return folder
+
+
+def do(script: str) -> None:
+    for line in script.splitlines():
+        code, _, said = inside(*shlex.split(line, comments=True)[1:])
+        assert code == 0, f"{line}\n{said}"
 
 
 def commands() -> list[str]:
@@ -84,16 +92,18 @@ def test_the_pages_commands_run_and_its_scores_are_the_recorded_ones(folder: Pat
     assert "p = " in paired or "p_value" in paired
 
 
-def test_vectors_of_pictures(folder: Path) -> None:
+def test_vectors_of_pictures(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
     (folder / "my_networks.py").write_text(NETWORKS)
     for i in range(3):
         save_picture(folder / f"pictures/{i}.jpg", seed=i)
-    shell(commands()[2], folder)
+    do(commands()[2])
     assert (folder / "vectors.npz").exists()
 
 
 def test_the_verdict_is_in_bleu(folder: Path) -> None:
-    summary = json.loads(lupi("report", "runs/texts", "--json", cwd=folder).stdout)
+    summary = json.loads(inside("report", str(folder / "runs/texts"), "--json")[1])
     assert summary["metric"] == "bleu"
     assert summary["n_finished"] == 5
 
@@ -108,21 +118,10 @@ def test_the_student_of_a_run_is_a_plain_network(folder: Path) -> None:
     assert set(students["het-dropout"]) == set(students["no-xstar"]) == set(students["imagination"])
 
 
-def translate(folder: Path, run: Path, text: bytes, *options: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "lupi", "translate", str(run), *options],
-        input=text,
-        cwd=folder,
-        capture_output=True,
-        check=False,
-        timeout=300,
-    )
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-
 def test_odd_lines(folder: Path) -> None:
     text = "dog cat .\n\n" + "dog " * 150 + "\n猫 \u2028 dog"
-    code, out, err = translate(folder, run_of(folder, "no-xstar"), text.encode(), "--beam", "2")
+    run = str(run_of(folder, "no-xstar"))
+    code, out, err = inside("translate", run, "--beam", "2", stdin=text.encode())
     assert code == 0
     assert out.count("\n") == 4
     assert out.split("\n")[1] == ""
@@ -130,7 +129,8 @@ def test_odd_lines(folder: Path) -> None:
 
 
 def test_bytes_that_are_not_text_end_in_a_message(folder: Path) -> None:
-    code, _, err = translate(folder, run_of(folder, "no-xstar"), b"dog\n\xff\xfe\n")
+    run = str(run_of(folder, "no-xstar"))
+    code, _, err = inside("translate", run, stdin=b"dog\n\xff\xfe\n")
     assert code == 2
     assert err == (
         "error: stdin, line 2: byte 0xff at place 1 is not UTF-8; convert the text, for instance "

@@ -69,16 +69,13 @@ def _pictures(
     for i in range(n):
         drawing = np.zeros((side, side), dtype=np.float32)
         for _ in range(settings.n_fragments):
-            size = int(rng.choice(sizes))
+            size = sizes[rng.integers(len(sizes))]
             h, w = rng.integers(size // 3, size // 2 + 1, 2)
             top, left = rng.integers(0, size - h + 1), rng.integers(0, size - w + 1)
             other = scaled[size][rng.integers(len(images))]
-            _draw(
-                drawing,
-                other[top : top + h, left : left + w],
-                *rng.integers(0, (side - h + 1, side - w + 1)),
-            )
-        size = int(rng.choice(sizes))
+            piece = other[top : top + h, left : left + w]
+            _draw(drawing, piece, rng.integers(side - h + 1), rng.integers(side - w + 1))
+        size = sizes[rng.integers(len(sizes))]
         top, left = rng.integers(0, side - size + 1, 2)
         drawing[top : top + size, left : left + size] *= 0.3  # the digit stands in front
         _draw(drawing, scaled[size][i % len(images)], top, left)

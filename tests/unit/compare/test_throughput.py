@@ -1,9 +1,14 @@
 """What is measured, never how fast: machines differ."""
 
-from lupi.compare.throughput import measure_throughput
+import pytest
+
+from lupi.compare.throughput import RUN, measure_throughput
 
 
-def test_one_worker_and_several() -> None:
+def test_one_worker_and_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RUN, "network", {"width": 2})
+    monkeypatch.setitem(RUN, "train", {"epochs": 1})
+    monkeypatch.setitem(RUN, "size", 20)
     heard = []
     found = measure_throughput(n_workers=2, n_runs=2, rounds=1, on_run=lambda: heard.append(1))
     assert len(heard) == (1 + 2) + (2 + 2)  # to start with, and measured

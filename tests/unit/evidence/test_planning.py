@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 
 from lupi.errors import LupiError
-from lupi.evidence import power
 from lupi.evidence.planning import Spread, plan_seeds
 from lupi.records import ComparisonRecord
 
 from .comparisons import comparison
 
-
-@pytest.fixture(autouse=True)
-def _fewer_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(power, "N_SIMULATIONS", 80)
-
+pytestmark = pytest.mark.usefixtures("few_simulations")
 
 ARMS = ("no-xstar", "gaussian-dropout", "het-dropout", "het-dropout/shuffled")
 NOISE = 0.012

@@ -37,25 +37,17 @@ def test_bfloat16_trains_where_the_machine_has_it(
     if subprocess.run(TRIAL, env=environment, capture_output=True, check=False).returncode:
         pytest.skip("this machine can't compute in bfloat16")
     program = (
-        "from pathlib import Path; import json, sys\n"
+        "from pathlib import Path\n"
         "from lupi.train.run import RunSettings, run\n"
         "settings = {'task': {'name': 'digits'}, 'network': {'width': 4}, 'method': 'het-dropout',"
-        " 'size': 40, 'seed': 0, 'train': {'epochs': 2, 'precision': sys.argv[1]}}\n"
-        "result = run(RunSettings.parse(settings, '').resolve(), Path(sys.argv[1]))\n"
-        "print(json.dumps(result['metrics']['val']['loss']))"
+        " 'size': 40, 'seed': 0}\n"
+        "for precision in ('32-true', 'bf16-mixed'):\n"
+        "    train = {'epochs': 2, 'precision': precision}\n"
+        "    run_settings = RunSettings.parse({**settings, 'train': train}, '')\n"
+        "    print(run(run_settings.resolve(), Path(precision))['metrics']['val']['loss'])"
     )
-    losses = [
-        float(
-            subprocess.run(
-                [sys.executable, "-c", program, precision],
-                env=environment,
-                cwd=tmp_path,
-                capture_output=True,
-                check=True,
-                text=True,
-            ).stdout
-        )
-        for precision in ("32-true", "bf16-mixed")
-    ]
-    assert losses[0] != losses[1]
-    assert losses[0] == pytest.approx(losses[1], rel=0.02)
+    command = [sys.executable, "-c", program]
+    printed = subprocess.check_output(command, env=environment, cwd=tmp_path, text=True)
+    exact, short = map(float, printed.split())
+    assert exact != short
+    assert exact == pytest.approx(short, rel=0.02)
