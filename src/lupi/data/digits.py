@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from sklearn.datasets import load_digits
 from torch.nn import functional as F
 
 from lupi.core import derive_seed
@@ -38,6 +37,8 @@ class DigitsSettings(Settings):
 @lru_cache(maxsize=4)
 def make_digits(settings: DigitsSettings) -> tuple[Pictures, Pictures, Pictures]:
     """Return training (997), validation (300 digits, twice) and test (500, four times) pictures."""
+    from sklearn.datasets import load_digits
+
     bundle = load_digits()
     images = bundle.images.astype(np.float32) / 16.0
     labels = bundle.target.astype(np.int64)

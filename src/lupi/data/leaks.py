@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import cross_val_score
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from lupi.data.encoder import TableEncoder, is_number
 from lupi.data.table import Kind, Table
@@ -48,6 +45,10 @@ def find_leaks(table: Table) -> Iterator[str]:
 
 
 def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> Iterator[str]:
+    from sklearn.linear_model import LinearRegression
+    from sklearn.model_selection import cross_val_score
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
     there = column.notna().to_numpy()
     frame, y = column[there].to_frame(), y[there]
     is_class = kind == "classification"

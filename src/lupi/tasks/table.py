@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -184,6 +183,8 @@ class TableTask:
             "loss": F.cross_entropy(output, y).item(),
         }
         if len(self._table.classes) == 2 and len(y.unique()) == 2:
+            from sklearn.metrics import roc_auc_score
+
             scores["auc"] = float(roc_auc_score(y.numpy(), (output[:, 1] - output[:, 0]).numpy()))
         return scores
 

@@ -3,6 +3,7 @@
 No students: a model like scikit-learn's learns from a run's training rows, its strength is chosen
 by the validation rows, and the test rows are read once. Their runs leave records like any other; in
 a verdict they are shown and never count for or against x*. All but `svm-plus` learn from x alone.
+scikit-learn is imported where it is used: it takes seconds, and most processes never need it.
 """
 
 from typing import Any, ClassVar
@@ -12,10 +13,6 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import softmax
-from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
@@ -23,7 +20,6 @@ from lupi.core import Batch, Method, OutputKind, Split, Splits, Task, XstarKind,
 from lupi.errors import LupiError
 from lupi.methods.registry import methods
 from lupi.settings import Settings, unknown_name
-from lupi.svm.svm_plus import SVMPlus
 
 SMALLEST_PROBABILITY = 1e-6
 
@@ -65,6 +61,8 @@ class GradientBoosting(Classical):
     @staticmethod
     def candidates(settings: GradientBoostingSettings, kind: OutputKind, seed: int) -> list[Any]:
         """Return all pairs of sizes."""
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
         is_class = kind == "classes"
         family = HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor
         return [
@@ -97,6 +95,8 @@ class Linear(Classical):
     @staticmethod
     def candidates(settings: LinearSettings, kind: OutputKind, seed: int) -> list[Any]:
         """Return one model per penalty."""
+        from sklearn.linear_model import LogisticRegression, Ridge
+
         if kind == "classes":
             return [LogisticRegression(C=1 / p, max_iter=5000) for p in settings.penalty]
         return [Ridge(alpha=p) for p in settings.penalty]
@@ -120,6 +120,8 @@ class Svm(Classical):
     @staticmethod
     def candidates(settings: SvmSettings, kind: OutputKind, seed: int) -> list[Any]:
         """Return one model per price."""
+        from sklearn.svm import SVC
+
         return [SVC(C=C) for C in settings.C]
 
 
@@ -143,6 +145,8 @@ class SvmPlus(Classical):
     @staticmethod
     def candidates(settings: SvmPlusSettings, kind: OutputKind, seed: int) -> list[Any]:
         """Return all pairs of price and weight."""
+        from lupi.svm.svm_plus import SVMPlus
+
         return [SVMPlus(C=C, xstar_weight=g) for C in settings.C for g in settings.xstar_weight]
 
 
@@ -181,6 +185,8 @@ def score_classical(
     model: type[Classical], settings: Any, task: Task, splits: Splits, seed: int, n_threads: int
 ) -> dict[str, dict[str, float]]:
     """Fit every candidate, take the best on validation, and return its scores."""
+    from sklearn.dummy import DummyClassifier
+
     train, val, test = (_whole(split) for split in (splits.train, splits.val, splits.test))
     sign = 1 if task.metric.higher_is_better else -1
     candidates = model.candidates(settings, task.output_kind, derive_seed(seed, model.name))
