@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,17 @@ def lupi(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProc
         timeout=900,
         **{"env": environment(), **options},
     )
+
+
+def processes_of(session: int) -> list[str]:
+    """Return the command of each process in a session."""
+    commands = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            state, _, _, its_session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(its_session) == session and state != "Z":
+                commands.append((process / "cmdline").read_text().replace("\0", " "))
+    return commands
 
 
 def recorded(folder: Path) -> dict[str, bytes]:
