@@ -1,8 +1,12 @@
-"""Small runs of the embedded task, for one process and for two."""
+"""Small runs of the embedded task and from shards, for one process and for two."""
 
+from pathlib import Path
 from typing import Any
 
+from lupi.tasks.imagenet import ImagenetSettings
+from lupi.tasks.picture_files import shard_pictures
 from lupi.train.run import RunSettings
+from made_pictures import imagenet
 
 DIGITS: dict[str, Any] = {
     "task": {"name": "digits"},
@@ -22,3 +26,23 @@ SETTINGS = {
     name: RunSettings.parse({**DIGITS, **changes}, name).resolve()
     for name, changes in CHANGES.items()
 }
+
+
+def made_shards(folder: Path) -> str:
+    """Write 16 training pictures into four shards."""
+    source = imagenet(folder / "source", n_pictures=10)
+    shard_pictures(
+        ImagenetSettings(root=str(source), image_size=12, n_val=1, n_test=1),
+        folder / "shards",
+        4,
+        lambda done, total: None,
+    )
+    return str(folder / "shards")
+
+
+def streamed(shards: str, **changes: Any) -> RunSettings:
+    """Return a run over shards, in batches of which the last has one row."""
+    task = {"name": "imagenet", "root": shards, "image_size": 12, "n_val": 1, "n_test": 1}
+    raw = {**DIGITS, "task": {**task, "decoders": 2, **changes}, "size": 11}
+    train = {**DIGITS["train"], "batch_size": 5}
+    return RunSettings.parse({**raw, "train": train, "method": "het-dropout"}, "").resolve()

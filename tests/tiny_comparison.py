@@ -1,5 +1,6 @@
 """A comparison of pictures that takes seconds, and what it recorded."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,17 @@ TINY: dict[str, Any] = {
 def write_settings(folder: Path, **changes: Any) -> str:
     (folder / "tiny.yaml").write_text(yaml.safe_dump({**TINY, **changes}))
     return "tiny.yaml"
+
+
+def processes_of(session: int) -> list[str]:
+    """Return the command of each process in a session."""
+    commands = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            state, _, _, its_session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(its_session) == session and state != "Z":
+                commands.append((process / "cmdline").read_text().replace("\0", " "))
+    return commands
 
 
 def recorded(folder: Path) -> dict[str, bytes]:

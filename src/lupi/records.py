@@ -196,7 +196,7 @@ def read_comparison(folder: Path) -> ComparisonRecord:
         planned = _Planned.model_validate(document)
         its_trials = planned_trials(planned.candidates)
     except ValidationError as error:
-        raise LupiError(f"{path} is not a comparison record: {_first(error)}") from None
+        raise LupiError(f"{path} is not a comparison record: {first_error(error)}") from None
     except ValueError:
         raise LupiError(f"{path} is not a comparison record: a trial has no seed") from None
     warnings = planned.warnings
@@ -216,7 +216,7 @@ def read_comparison(folder: Path) -> ComparisonRecord:
     )
 
 
-def _first(error: ValidationError) -> str:
+def first_error(error: ValidationError) -> str:
     """Say what is wrong with the first value."""
     detail = error.errors(include_input=False)[0]
     return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
@@ -233,7 +233,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     try:
         _Result.model_validate(result)
     except ValidationError as error:
-        raise LupiError(f"{path} can't be read as a record: {_first(error)}") from None
+        raise LupiError(f"{path} can't be read as a record: {first_error(error)}") from None
     return result
 
 

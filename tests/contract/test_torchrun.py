@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
+from torchrun_worker import rows_seen
 
 from lupi.files import read_json, read_rows, write_json
 from lupi.train.run import RunSettings, run
-from made_runs import DIGITS, SETTINGS
+from made_runs import DIGITS, SETTINGS, made_shards, streamed
 
 FOLDERS = [str(folder) for folder in Path(__file__).parents[:2]]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
@@ -60,20 +61,25 @@ def run_until(epoch: int, settings: RunSettings, folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return made_shards(tmp_path_factory.mktemp("shards"))
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Path:
     """The runs, each in one process."""
     folder = tmp_path_factory.mktemp("alone")
-    for name, settings in SETTINGS.items():
+    for name, settings in {**SETTINGS, "streamed": streamed(shards)}.items():
         run(settings, folder / name)
     return folder
 
 
 @pytest.fixture(scope="module")
-def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def together(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Path:
     """The same in two processes; one of the runs goes on from a single process that was killed."""
     folder = tmp_path_factory.mktemp("together")
     run_until(2, SETTINGS["resumed"], folder / "resumed")
-    code, _, err = ended("-m", "torchrun_worker", str(folder), cwd=folder)
+    code, _, err = ended("-m", "torchrun_worker", str(folder), shards, cwd=folder)
     assert code == 0, err
     return folder
 
@@ -82,14 +88,27 @@ def test_every_method_has_the_losses_and_gradients_of_one_process(together: Path
     assert json.loads((together / "differences.json").read_text()) == []
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_two_processes_reach_the_numbers_of_one(name: str, alone: Path, together: Path) -> None:
+@pytest.mark.parametrize("name", [*SETTINGS, "streamed"])
+def test_two_processes_reach_the_numbers_of_one(
+    name: str, alone: Path, together: Path, shards: str
+) -> None:
     assert same(numbers(alone / name), numbers(together / name))
     one, two = (read_json(folder / name / "result.json") for folder in (alone, together))
     assert same(one, two)
     environment = read_json(together / name / "environment.json")
     assert environment["processes"] == "2"
-    assert read_json(together / name / "settings.json") == SETTINGS[name].resolved()
+    settings = {**SETTINGS, "streamed": streamed(shards)}[name]
+    assert read_json(together / name / "settings.json") == settings.resolved()
+
+
+def test_each_row_of_shards_is_seen_once_by_one_of_two(together: Path, shards: str) -> None:
+    first, second = json.loads((together / "seen.json").read_text())
+    alone = rows_seen(shards, 1, 0)
+    for epoch in range(2):
+        assert len(set(alone[epoch])) == 11
+        assert first[epoch]
+        assert second[epoch]
+        assert sorted(first[epoch] + second[epoch]) == sorted(alone[epoch])
 
 
 def test_killed_processes_leave_what_one_process_goes_on_with(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
-"""What two processes of test_torchrun.py do: `torchrun -m torchrun_worker FOLDER`."""
+"""What two processes of test_torchrun.py do: `torchrun -m torchrun_worker FOLDER SHARDS`."""
 
+import hashlib
 import json
 import os
 import sys
@@ -13,11 +14,12 @@ from torch import Tensor, distributed
 from lupi.core import Batch, Method, Task
 from lupi.methods.registry import build_method
 from lupi.nn.cut_layers import passing
+from lupi.tasks.registry import build_task
 from lupi.train.parts import parts_of
 from lupi.train.processes import together
 from lupi.train.run import run
 from lupi.train.settings import TrainSettings
-from made_runs import SETTINGS
+from made_runs import SETTINGS, streamed
 
 
 @cache
@@ -77,7 +79,20 @@ def _double(batch: Batch) -> Batch:
     return Batch(x, convert(batch.y), convert(batch.xstar), batch.has_xstar)
 
 
-def main(folder: Path) -> None:
+def rows_seen(shards: str, n_processes: int, rank: int) -> list[list[str]]:
+    """Return the training pictures that a process passes in each of two epochs."""
+    settings = streamed(shards, augment={"flip": False, "pad": 0})
+    train = build_task(settings.task, settings.network).splits(settings.size, 0).train
+    epochs = []
+    for epoch in range(2):
+        batches = train.batches(settings.train.batch_size, torch.Generator().manual_seed(epoch))
+        own = [parts_of(batch, 1, n_processes, rank)[0][0] for batch in batches]
+        pictures = [picture for batch in own for picture in batch.x]
+        epochs.append([hashlib.sha256(picture.numpy()).hexdigest() for picture in pictures])
+    return epochs
+
+
+def main(folder: Path, shards: str) -> None:
     fabric = together(TrainSettings())
     found = []
     for name, variant in PAIRS:
@@ -87,10 +102,15 @@ def main(folder: Path) -> None:
             found += differences(name, variant, 1)  # none for one of the processes
     for name, settings in SETTINGS.items():
         run(settings, folder / name, fabric=together(settings.train))
+    settings = streamed(shards)
+    run(settings, folder / "streamed", fabric=together(settings.train))
+    seen: list[list[list[str]]] = [[], []]
+    distributed.all_gather_object(seen, rows_seen(shards, 2, fabric.global_rank))
     if fabric.is_global_zero:
+        (folder / "seen.json").write_text(json.dumps(seen))
         (folder / "differences.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,15 +1,17 @@
 """Clocks that jump, workers without memory, two at work in one folder: no wrong number."""
 
 import os
-import signal
+import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from made_pictures import image_folder
 from the_command import environment, lupi, started
-from tiny_comparison import recorded, write_settings
+from tiny_comparison import processes_of, recorded, write_settings
 
 pytestmark = pytest.mark.slow
 
@@ -63,18 +65,38 @@ def test_a_worker_without_memory_is_a_failed_run_and_not_a_verdict(pets: Path) -
     assert '"n_finished": 3' in again.stdout
 
 
-def test_the_second_of_two_in_a_folder_says_so_and_the_first_goes_on(pets: Path) -> None:
+@contextmanager
+def at_work(pets: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Run a comparison without end in a session of its own, from its first epoch on."""
     endless = "train={epochs: 1000000, schedule: constant}"
-    first = started("compare", "tiny.yaml", "--out", "out", "--set", endless, cwd=pets)
+    command = ("compare", "tiny.yaml", "--out", "out", "--set", endless)
+    process = started(*command, cwd=pets, start_new_session=True)
     try:
-        while first.poll() is None and not list(pets.glob("out/*/metrics.jsonl")):
+        while process.poll() is None and not list(pets.glob("out/*/metrics.jsonl")):
             time.sleep(0.05)
+        assert process.poll() is None
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_second_of_two_in_a_folder_says_so_and_the_first_goes_on(pets: Path) -> None:
+    with at_work(pets) as first:
         before = (pets / "out/comparison.json").read_bytes()
         second = lupi("compare", "tiny.yaml", "--out", "out", cwd=pets)
         assert second.returncode == 2
         assert "another lupi is at work in out; wait for it to end" in second.stderr
         assert first.poll() is None
         assert (pets / "out/comparison.json").read_bytes() == before
-    finally:
-        first.send_signal(signal.SIGKILL)
-        first.wait()
+
+
+def test_workers_and_their_server_end_with_a_killed_parent(pets: Path) -> None:
+    with at_work(pets) as parent:
+        assert sum("forkserver" in command for command in processes_of(parent.pid)) >= 2
+        parent.kill()
+        parent.wait()
+        until = time.monotonic() + 60
+        while left := processes_of(parent.pid):
+            assert time.monotonic() < until, f"left behind: {left}"
+            time.sleep(0.05)

@@ -5,6 +5,7 @@ import os
 import struct
 import subprocess
 import sys
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 ROOM = 2**30
 """Bytes of address space that a reader may take on top of what its imports took."""
@@ -183,6 +185,42 @@ def csv_of_one_quote(path: Path) -> None:
     path.write_text('a,b\n1,"' + "x\n" * 1_000_000)
 
 
+def shard_of_a_header(path: Path) -> None:
+    """A tar file whose first member is a header of 8 GB, full of holes."""
+    _shard(path, tarfile.XHDTYPE, 8 * 2**30)
+    os.truncate(path / "train-000000.tar", 8 * 2**30)
+
+
+def shard_of_a_large_picture(path: Path) -> None:
+    _shard(path, tarfile.REGTYPE, 2**40)
+
+
+def shard_of_a_cut_picture(path: Path) -> None:
+    _shard(path, tarfile.REGTYPE, 500 * 2**20)
+
+
+def _shard(path: Path, kind: bytes, size: int) -> None:
+    member = tarfile.TarInfo("000000000.png")
+    member.type, member.size = kind, size
+    path.mkdir()
+    (path / "train-000000.tar").write_bytes(member.tobuf(tarfile.GNU_FORMAT))
+
+
+def rows_of_many_boxes(path: Path) -> None:
+    """50,000 pictures, of which one has 50,000 boxes and all the others would have their room."""
+    n = 50_000
+    rows = {"key": np.arange(n), "label": np.zeros(n, int), "size": np.full((n, 2), 9)}
+    rows |= {"crc": np.zeros(n, np.uint32), "n_boxes": np.array([n] + [0] * (n - 1))}
+    rows |= {"boxes": np.tile([0.0, 0.0, 9.0, 9.0], (n, 1))}
+    one = {**{name: array[-1:] for name, array in rows.items()}, "boxes": np.zeros((0, 4))}
+    parts = {"train": rows, "val": one, "test": one}
+    path.mkdir()
+    save_file(
+        {f"{part}.{name}": array for part in parts for name, array in parts[part].items()},
+        path / "rows.safetensors",
+    )
+
+
 YAML = ("from lupi.settings import read_yaml, override", "override(read_yaml(path), [])")
 ARRAYS = ("from lupi.unpack import read_arrays", "read_arrays(path)")
 TREE = ("from lupi.data.trees import open_tree", "open_tree(path).read('wnids.txt')")
@@ -199,8 +237,18 @@ PICTURE = (
     "from lupi.data.decode import *",
     "with refusing_bombs(): decode_picture(path.read_bytes(), 64, 'crop')",
 )
+STREAMED = (PICTURE[0], "decode_picture(path.read_bytes(), 64, 'crop')")
+SHARD = (
+    "import numpy; from lupi.data.shards import read_shard",
+    "keys = numpy.arange(1); list(read_shard(name, 'train-000000.tar', keys, keys == 0))",
+)
+SHARD_ROWS = (
+    "import hashlib; from lupi.data.shards import _read_rows",
+    "sha256 = hashlib.sha256((path / 'rows.safetensors').read_bytes()).hexdigest()\n"
+    "_read_rows(name, sha256, (50_000, 1, 1), 8, 'crop')",
+)
 TEXT = ("from lupi.data.parallel_text import read_lines", "read_lines(path)")
-RECORD = ("from lupi.records import read_json", "read_json(path)")
+RECORD = ("from lupi.files import read_json", "read_json(path)")
 BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
     (yaml_laughs, ".yaml", YAML, "stands for more than 100,000 values"),
     (yaml_merges, ".yaml", YAML, "stands for more than 100,000 values"),
@@ -208,6 +256,11 @@ BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
     (yaml_depth, ".yaml", YAML, "nested too deeply"),
     (yaml_endless, ".yaml", YAML, "longer than 1,048,576 letters"),
     (png_100_megapixels, ".png", PICTURE, "BadPictureError"),
+    (png_100_megapixels, ".streamed.png", STREAMED, "BadPictureError"),
+    (shard_of_a_header, "", SHARD, "'000000000.png' is no file of at most 536,870,912 bytes"),
+    (shard_of_a_large_picture, "", SHARD, "is no file of at most 536,870,912 bytes"),
+    (shard_of_a_cut_picture, "", SHARD, "it is cut off in '000000000.png'"),
+    (rows_of_many_boxes, "", SHARD_ROWS, "has 50,000 boxes of one picture: too many"),
     (parquet_of_a_billion_rows, ".parquet", TABLE, "201,000,000 rows of 1 columns"),
     (npy_of_a_billion_rows, ".npy", ARRAYS, "can't be read as arrays"),
     (npz_of_zeros, ".npz", ARRAYS, "would become 1,200,000,128 bytes"),

@@ -14,6 +14,7 @@ from typing import Any
 from lupi.errors import LupiError
 
 ALLOW_PIPES = "LUPI_ALLOW_PIPES"
+PIECE = 2**20
 
 
 def is_url(root: str) -> bool:
@@ -53,9 +54,18 @@ def read_file(root: str, name: str, max_bytes: int) -> bytes:
     """Return a whole file below a root."""
     try:
         with closing(open_file(root, name)) as file:
-            data: bytes = file.read(max_bytes + 1)
+            data = read_at_most(file, max_bytes + 1)
     except OSError as error:
         raise LupiError(f"{file_name(root, name)} can't be read: {error}") from None
     if len(data) > max_bytes:
         raise LupiError(f"{file_name(root, name)} has more than {max_bytes:,} bytes")
     return data
+
+
+def read_at_most(file: Any, n_bytes: int) -> bytes:
+    """Return so many bytes, or all there are; memory is taken for those alone."""
+    pieces = []
+    while n_bytes > 0 and (piece := file.read(min(n_bytes, PIECE))):
+        pieces.append(piece)
+        n_bytes -= len(piece)
+    return b"".join(pieces)

@@ -30,7 +30,7 @@ from lupi.data.shards import ABOUT, ARRAYS, FORMAT, ROWS, choice_of, sample_key,
 from lupi.data.trees import Tree, open_tree
 from lupi.data.writer import OnDecoded, read_picture
 from lupi.errors import LupiError
-from lupi.files import write_json, write_whole
+from lupi.files import read_json, write_json, write_whole
 from lupi.settings import fingerprint
 
 STARTED = "unfinished.json"
@@ -72,13 +72,15 @@ def write_shards(
                 path.unlink(missing_ok=True)
     except OSError as error:
         raise LupiError(f"--out: {out} can't be written: {error}") from None
-    return _read(out / ABOUT)
+    return read_json(out / ABOUT)
 
 
 def _is_done(out: Path, identity: str) -> bool:
     """Tell whether these shards are there; refuse a folder that holds other ones."""
     written = next((name for name in (ABOUT, STARTED) if (out / name).exists()), None)
-    if any(out.glob("*.tar")) and (written is None or _read(out / written)["identity"] != identity):
+    if any(out.glob("*.tar")) and (
+        written is None or read_json(out / written).get("identity") != identity
+    ):
         raise LupiError(
             f"--out: {out} holds tar files of other pictures or settings: choose another folder, "
             "or delete it"
@@ -184,7 +186,7 @@ class ShardWriter:
             found = {"bad": findings.bad, "notes": findings.notes}
             told = {kind: [asdict(finding) for finding in some] for kind, some in found.items()}
             write_json(listed, {"rows": rows, **told})
-        content = _read(listed)
+        content = read_json(listed)
         self.findings.bad += [Finding(**finding) for finding in content["bad"]]
         self.findings.notes += [Finding(**finding) for finding in content["notes"]]
         self.findings.check()  # an earlier call may have skipped what this one stops at
@@ -241,8 +243,3 @@ def _write_rows(path: Path, rows: dict[Part, list[Row]]) -> str:
 
     write_whole(path, write)
     return hashlib.sha256(content).hexdigest()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return document

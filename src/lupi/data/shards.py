@@ -14,30 +14,36 @@ the shards in an order drawn once: a class is all over them.
 import hashlib
 import json
 import tarfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
-from typing import Any
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, FiniteFloat, NonNegativeInt, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 
 from lupi.data.boxes import PixelBox, place_boxes, stack_boxes
-from lupi.data.cache import Wanted
-from lupi.data.decode import Fit
-from lupi.data.index import PARTS, Finding, Findings, OnBad, Part
-from lupi.data.remote import file_name, is_url, open_file, read_file
+from lupi.data.cache import Wanted, check_sizes
+from lupi.data.decode import MAX_PIXELS, Fit
+from lupi.data.index import PARTS, Findings, OnBad, Part
+from lupi.data.remote import file_name, is_url, open_file, read_at_most, read_file
 from lupi.data.trees import MAX_FILE_BYTES
 from lupi.errors import LupiError
+from lupi.records import first_error
+from lupi.unpack import largest_content
 
 FORMAT = 1
 ABOUT, ROWS = "shards.json", "rows.safetensors"
 ARRAYS = ("key", "label", "size", "crc", "n_boxes", "boxes")
+KINDS = dict.fromkeys(ARRAYS, "<i8") | {"crc": "<u4", "boxes": "<f8"}
+
+Channels = Annotated[list[FiniteFloat], Field(min_length=3, max_length=3)]
 
 
 def shard_name(part: Part, number: int) -> str:
@@ -70,10 +76,10 @@ class Shards:
 
     root: str
     classes: list[str]
-    n_pictures: dict[Part, list[int]]
+    n_pictures: Annotated[dict[Part, list[NonNegativeInt]], Field(min_length=len(PARTS))]
     """Of each shard."""
-    mean: list[float]
-    std: list[float]
+    mean: Channels
+    std: Channels
     """Of each channel's training pixels."""
     rows: str
     """SHA-256 of the file of rows."""
@@ -88,11 +94,11 @@ def open_shards(root: str, wanted: Wanted, on_bad: OnBad) -> Shards:
         about = json.loads(read_file(root, ABOUT, MAX_FILE_BYTES))
         if about["format"] != FORMAT:
             raise LupiError(f"{where} has format {about['format']!r}, this lupi reads {FORMAT}")
-        findings = Findings(
-            on_bad, [Finding(**f) for f in about["bad"]], [Finding(**f) for f in about["notes"]]
-        )
-        keys = ("classes", "n_pictures", "mean", "std", "rows", "choice")
-        shards = Shards(root=root, findings=findings, **{key: about[key] for key in keys})
+        findings = {"on_bad": on_bad, "bad": about["bad"], "notes": about["notes"]}
+        shards = TypeAdapter(Shards).validate_python({**about, "root": root, "findings": findings})
+    except ValidationError as error:
+        reason = first_error(error)
+        raise LupiError(f"{where} is not what `lupi data shard` wrote: {reason}") from None
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise LupiError(f"{where} is not what `lupi data shard` wrote: {error!r}") from None
     for key, value in choice_of(wanted).items():
@@ -101,7 +107,7 @@ def open_shards(root: str, wanted: Wanted, on_bad: OnBad) -> Shards:
                 f"task.{key}: {value!r} is asked for; the shards in {root} were made with "
                 f"{shards.choice.get(key)!r}. Ask for that, or make others with `lupi data shard`"
             )
-    findings.check()
+    shards.findings.check()
     return shards
 
 
@@ -122,26 +128,59 @@ class PartRows:
 
 def read_rows(shards: Shards, side: int, fit: Fit) -> Mapping[Part, PartRows]:
     """Return the rows of each part for pictures stored at side x side."""
-    return _read_rows(shards.root, shards.rows, side, fit)
+    n_rows = tuple(sum(shards.n_pictures[part]) for part in PARTS)
+    rows = _read_rows(shards.root, shards.rows, n_rows, side, fit)
+    for part in PARTS:
+        y = rows[part].y
+        if not 0 <= y.min(initial=0) <= y.max(initial=0) < len(shards.classes):
+            raise _not_together(shards.root, f"labels of {part} without a class")
+    check_sizes(dict(zip(PARTS, n_rows, strict=True)), rows["train"].y, shards.classes)
+    return rows
 
 
 @lru_cache(maxsize=2)  # a comparison builds its task once for each arm
-def _read_rows(root: str, sha256: str, side: int, fit: Fit) -> Mapping[Part, PartRows]:
-    arrays = _arrays(root, sha256)
+def _read_rows(
+    root: str, sha256: str, n_rows: tuple[int, ...], side: int, fit: Fit
+) -> Mapping[Part, PartRows]:
+    data = read_file(root, ROWS, 4 * MAX_FILE_BYTES)
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise _not_together(root, "copy both")
+    try:
+        arrays = load_arrays(data)
+        for part, n in zip(PARTS, n_rows, strict=True):
+            _check_arrays({name: arrays[f"{part}.{name}"] for name in ARRAYS}, n)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise LupiError(f"{file_name(root, ROWS)} can't be read: {error}") from None
     placed = {part: _placed(arrays, part, side, fit) for part in PARTS}
     # As many places for boxes in every part as in the cache: a random control draws for each.
     n_places = max((len(boxes) for of_part in placed.values() for boxes in of_part), default=0)
+    if 8 * n_places * sum(n_rows) > largest_content(len(data)):
+        raise LupiError(f"{file_name(root, ROWS)} has {n_places:,} boxes of one picture: too many")
     return {part: _part_rows(arrays, part, stack_boxes(placed[part], n_places)) for part in PARTS}
 
 
-def _arrays(root: str, sha256: str) -> Mapping[str, NDArray[Any]]:
-    data = read_file(root, ROWS, 4 * MAX_FILE_BYTES)
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise LupiError(f"{file_name(root, ROWS)} does not belong to {ABOUT} beside it: copy both")
-    try:
-        return load_arrays(data)
-    except SafetensorError as error:
-        raise LupiError(f"{file_name(root, ROWS)} can't be read: {error}") from None
+def _not_together(root: str, what: str) -> LupiError:
+    return LupiError(f"{file_name(root, ROWS)} does not belong to {ABOUT} beside it: {what}")
+
+
+def _check_arrays(of_part: Mapping[str, NDArray[Any]], n_rows: int) -> None:
+    """Raise a ValueError if these can't be the arrays of a part with so many rows."""
+    if n_rows == 0:
+        raise ValueError("there is a part without pictures")
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(ARRAYS, (n_rows,))
+    shapes |= {"size": (n_rows, 2), "boxes": (len(of_part["boxes"]), 4)}
+    for name, array in of_part.items():
+        if array.dtype != KINDS[name] or array.shape != shapes[name]:
+            raise ValueError(f"{name} has {array.dtype} of shape {array.shape} for {n_rows} rows")
+    keys, sizes, n_boxes, boxes = (of_part[name] for name in ("key", "size", "n_boxes", "boxes"))
+    if len(np.unique(keys)) < n_rows or keys.min(initial=0) < 0:
+        raise ValueError("keys are not there once")
+    if not 1 <= sizes.min(initial=1) <= sizes.max(initial=1) <= MAX_PIXELS:
+        raise ValueError("pictures without a size")
+    if n_boxes.min(initial=0) < 0 or sum(n_boxes.tolist()) != len(boxes):
+        raise ValueError("boxes and their numbers differ")
+    if not np.isfinite(boxes).all():
+        raise ValueError("boxes that end nowhere")
 
 
 def _placed(
@@ -186,26 +225,36 @@ def read_shard(
     last = int(np.flatnonzero(wanted)[-1])
     place = -1
     try:
-        with closing(open_file(root, name)) as file, tarfile.open(fileobj=file, mode="r|") as tar:
-            for member in tar:
-                tar.members = []  # type: ignore[attr-defined]  # it would keep them all
-                key, suffix = PurePosixPath(member.name).stem, PurePosixPath(member.name).suffix
-                if suffix == ".json":
+        with closing(open_file(root, name)) as file:
+            for member, content in islice(_members(file), 2 * len(keys)):
+                key, _, suffix = member.partition(".")
+                if suffix == "json":
                     continue
                 place += 1
                 if place >= len(keys) or key != sample_key(int(keys[place])):
-                    raise LupiError(f"{where} does not belong to {ABOUT} beside it: {member.name}")
+                    raise LupiError(f"{where} does not belong to {ABOUT} beside it: {member!r}")
                 if wanted[place]:
-                    yield place, _content(tar, member, where)
+                    yield place, content
                 if place == last:
                     return
-    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+    except (OSError, EOFError, tarfile.TarError) as error:
         raise LupiError(f"{where} can't be read: {error}") from None
     raise LupiError(f"{where} ends after {place + 1} pictures of {len(keys)}: it is not whole")
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, where: str) -> bytes:
-    file = tar.extractfile(member) if member.isreg() and member.size <= MAX_FILE_BYTES else None
-    if file is None:
-        raise LupiError(f"{where}: {member.name} is no file of at most {MAX_FILE_BYTES:,} bytes")
-    return file.read()
+def _members(file: Any) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of each member: plain files with short names, as we write them.
+
+    Read by tarfile, a header of another kind could be as large as its author likes.
+    """
+    while (header := file.read(tarfile.BLOCKSIZE)).strip(b"\0"):
+        member = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+        if member.type != tarfile.REGTYPE or not 0 <= member.size <= MAX_FILE_BYTES:
+            raise tarfile.ReadError(
+                f"{member.name!r} is no file of at most {MAX_FILE_BYTES:,} bytes"
+            )
+        content = read_at_most(file, member.size)
+        padding = -member.size % tarfile.BLOCKSIZE
+        if len(content) < member.size or len(file.read(padding)) < padding:
+            raise EOFError(f"it is cut off in {member.name!r}")
+        yield member.name, content

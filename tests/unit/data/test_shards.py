@@ -228,6 +228,14 @@ def test_a_folder_with_other_shards_is_refused(made: tuple[Path, Path], tmp_path
     with pytest.raises(LupiError, match="holds shards; give the files"):
         shard(settings_of(made[1], on_bad="skip"), tmp_path)
     (tmp_path / "mine.tar").write_bytes(b"")
+    for content, message in (
+        ("{", "can't be read as a record"),
+        ("{}", "holds tar files of other"),
+    ):
+        (tmp_path / "shards.json").write_text(content)
+        with pytest.raises(LupiError, match=message):
+            shard(settings_of(made[0]), tmp_path)
+    (tmp_path / "shards.json").unlink()
     with pytest.raises(LupiError, match="holds tar files of other pictures"):
         shard(settings_of(made[0]), tmp_path)
 
