@@ -17,6 +17,7 @@ import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
@@ -27,6 +28,8 @@ from lupi.compare.jobs import Engine, Event, Job, record_failure
 
 def local_engine(n_workers: int) -> Engine:
     """Return the engine of this machine."""
+    if isinstance(_context(), ForkServerContext):
+        forkserver.ensure_running()  # it imports torch while the comparison is planned
 
     def execute(jobs: list[Job]) -> Generator[Event]:
         with Workers(min(n_workers, len(jobs))) as workers:
