@@ -52,6 +52,9 @@ def test_printed_settings_stand_for_the_same_comparison(table: str, here: Here) 
     assert (raw["sizes"], raw["seeds"]) == ([30, 60], 3)
     Path("deliveries.yaml").write_text(printed)
     assert here("compare", "deliveries.yaml", "--print-settings")[1] == printed
+    repeated = ("--target", "hours", "--privileged", "rain", "--privileged", "traffic")
+    arguments = ("compare", table, *repeated, "--ignore", "late", *changes, "--print-settings")
+    assert here(*arguments)[1] == printed
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,11 @@ def compare(
         str | None, typer.Option(help="Of a table: the column to predict.", metavar="COLUMN")
     ] = None,
     privileged: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(help="Of a table: the columns that are x*.", metavar="COLUMN,COLUMN"),
     ] = None,
     ignore: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(help="Of a table: columns to leave out.", metavar="COLUMN,COLUMN"),
     ] = None,
     print_settings: Annotated[
@@ -79,7 +79,11 @@ def compare(
     from lupi.report.provenance import as_yaml
     from lupi.settings import override, read_yaml
 
-    columns = {"target": target, "privileged": privileged, "ignore": ignore}
+    columns = {
+        "target": target,
+        "privileged": ",".join(privileged) if privileged else None,
+        "ignore": ",".join(ignore) if ignore else None,
+    }
     if settings.suffix.lower() in TABLES:
         raw = _table_settings(settings, columns, set_ or [])
     else:

@@ -54,7 +54,12 @@ def pick_run(
     if arm is None:
         rule += f", and {best} the best of {len(scores)} arms"
     why = f"{best}, n = {size}, seed {chosen}: validation {metric} {sign * score:.4g}, {rule}"
-    return Picked(run.folder, f"{why} ({run.folder})")
+    why += f" ({run.folder})"
+    if run.result and run.result.get("collapsed"):
+        why += "; collapsed: x* had no say in it"
+    if missing := len(record.runs) - len(record.finished):
+        why += f"; {missing} of {len(record.runs)} runs are missing, which may change the choice"
+    return Picked(run.folder, why)
 
 
 def _shippable(record: ComparisonRecord, arm: str | None) -> list[RunRecord]:

@@ -56,6 +56,15 @@ def test_the_best_arm_by_mean_then_its_best_seed_at_the_largest_size(comparison:
     )
 
 
+def test_what_a_user_must_know_of_the_choice_is_said(comparison: Path) -> None:
+    assert "missing" not in pick_run(comparison).why
+    (comparison / "linear-20-0/result.json").unlink()
+    result = {"format": 1, "collapsed": True, "metrics": {"val": {"accuracy": 0.66}}}
+    write_json(comparison / "het-40-0/result.json", result)
+    why = pick_run(comparison).why
+    assert "; collapsed: x* had no say in it; 1 of 20 runs are missing, which may" in why
+
+
 def test_what_is_asked_for_is_taken(comparison: Path) -> None:
     assert pick_run(comparison, "no-xstar").folder.name == "no-xstar-40-1"
     assert pick_run(comparison, "het", 20, 1).folder.name == "het-20-1"
