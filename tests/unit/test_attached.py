@@ -320,6 +320,7 @@ def test_data_parallel_training_sees_every_weight(tmp_path: Path) -> None:
         for _ in range(2):  # the second pass fails if a weight was left out of the first
             loss = F.cross_entropy(ddp(x, xstar), torch.zeros(ROWS, dtype=torch.long))
             (loss + ddp.module.penalty()).backward()
+        del ddp, loss  # before the group: torch may wait for its threads for ever otherwise
     finally:
         torch.distributed.destroy_process_group()
     assert all(weight.grad is not None for weight in attached.parameters())
