@@ -60,7 +60,7 @@ def test_printed_settings_stand_for_the_same_comparison(table: str, here: Here) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.csv", *COLUMNS], "table none.csv does not exist"),
+        (["none.csv", *COLUMNS], "none.csv does not exist"),
         (["deliveries.csv"], "give --target and --privileged"),
         (["deliveries.csv", "--target", "hours"], "give --target and --privileged"),
         (["deliveries.csv", "--target", "hour", "--privileged", "rain"], "did you mean `hours`"),

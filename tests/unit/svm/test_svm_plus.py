@@ -66,25 +66,20 @@ def test_conditions_of_optimality(with_xstar: float, C: float) -> None:
 def test_the_primal_solved_by_another_hand() -> None:
     X, y, XS = made(25)
     C, weight = 2.0, 0.5
-
-    def split(v: Array) -> tuple[Array, Array, Array]:
-        w, b, ws, bs = v[:3], v[3], v[4:6], v[6]
-        return v, y * (X @ w + b), XS @ ws + bs
-
-    def objective(v: Array) -> float:
-        _, _, slack = split(v)
-        return float(v[:3] @ v[:3] / 2 + weight * v[4:6] @ v[4:6] / 2 + C * slack.sum())
-
-    constraints = [
-        {"type": "ineq", "fun": lambda v: split(v)[1] - 1 + split(v)[2]},
-        {"type": "ineq", "fun": lambda v: split(v)[2]},
-    ]
+    one = np.ones((len(X), 1))
+    slack = np.hstack([0 * X, 0 * one, XS, one])  # of v = (w, b, w*, b*)
+    margin = np.hstack([y[:, None] * X, y[:, None], XS, one])
+    square = np.array([1, 1, 1, 0, weight, weight, 0])
     found = minimize(
-        objective,
+        lambda v: v @ (square * v) / 2 + C * (slack @ v).sum(),
         np.array([0, 0, 0, 0, 0, 0, 2.0]),
+        jac=lambda v: square * v + C * slack.sum(0),
         method="SLSQP",
-        constraints=constraints,
-        options={"maxiter": 500, "ftol": 1e-12},
+        constraints=[
+            {"type": "ineq", "fun": lambda v: margin @ v - 1, "jac": lambda v: margin},
+            {"type": "ineq", "fun": lambda v: slack @ v, "jac": lambda v: slack},
+        ],
+        options={"maxiter": 500, "ftol": 1e-8},
     )
     assert found.success
     svm = SVMPlus(C, "linear", xstar_kernel="linear", xstar_weight=weight).fit(X, y, xstar=XS)
