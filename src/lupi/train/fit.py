@@ -174,7 +174,8 @@ def _optimizer(method: Method, settings: TrainSettings) -> Optimizer:
     if s.optimizer == "sgd":
         return SGD(parameters, s.lr, momentum=s.momentum, weight_decay=s.weight_decay)
     cls = Adam if s.optimizer == "adam" else AdamW
-    return cls(parameters, s.lr, weight_decay=s.weight_decay)
+    # All tensors in one call: the same bits, and less of Python in the steps of small networks.
+    return cls(parameters, s.lr, weight_decay=s.weight_decay, foreach=True)
 
 
 def _train_epoch(
