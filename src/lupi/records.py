@@ -1,15 +1,17 @@
 """What runs leave on disk, and how it is read back. No torch: evidence and report build on this.
 
-runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs, warnings
-about the data; what tuning tries and what it chose
-runs/<comparison>/<run id>/settings.json resolved settings of the run
-metrics.jsonl one row per epoch, appended and fsynced
-result.json   written whole, then renamed: the run is finished
-environment.json  machine and versions (not part of the result)
-preprocessing.json  how new rows or files become x
-samples.npz   a few pictures with their variance maps, if any
-failure.txt   traceback of the last attempt, if it failed
-checkpoint/   weights
+    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs, warnings
+                                             about the data; what tuning tries and what it chose
+    runs/<comparison>/<run id>/settings.json resolved settings of the run
+                               metrics.jsonl one row per epoch, appended and fsynced
+                               result.json   written whole, then renamed: the run is finished
+                               environment.json  machine and versions (not part of the result)
+                               preprocessing.json  how new rows or files become x
+                               samples.npz   a few pictures with their variance maps, if any
+                               failure.txt   traceback of the last attempt, if it failed
+                               checkpoint/   weights
+
+Anything may be killed at any moment: see `lupi.files`.
 """
 
 from collections.abc import Iterable, Mapping
