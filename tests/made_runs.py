@@ -5,7 +5,7 @@ from typing import Any
 
 from lupi.tasks.imagenet import ImagenetSettings
 from lupi.tasks.picture_files import shard_pictures
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 from made_pictures import imagenet
 
 DIGITS: dict[str, Any] = {

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from lupi.train.run import RunSettings, run
+from lupi.train.run import run
+from lupi.train.settings import RunSettings
 from made_pictures import image_folder
 from made_table import rows, write_csv
 

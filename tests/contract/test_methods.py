@@ -14,7 +14,8 @@ from lupi.core import Batch, Inputs, Method, SequenceTask, Stage, Task
 from lupi.data.xstar import append_xstar
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, check_kind, find_method, methods
-from lupi.train.run import RunSettings, splits_for
+from lupi.train.run import splits_for
+from lupi.train.settings import RunSettings
 from made_table import table_task
 from made_text import translation_task
 

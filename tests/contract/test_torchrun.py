@@ -13,7 +13,8 @@ from filelock import FileLock
 from torchrun_worker import rows_seen
 
 from lupi.files import read_json, read_rows, write_json
-from lupi.train.run import RunSettings, run
+from lupi.train.run import run
+from lupi.train.settings import RunSettings
 from made_runs import DIGITS, SETTINGS, made_shards, streamed
 
 FOLDERS = [str(folder) for folder in Path(__file__).parents[:2]]

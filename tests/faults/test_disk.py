@@ -11,7 +11,8 @@ import pytest
 
 from conftest import Here
 from lupi.errors import LupiError
-from lupi.train.run import RunSettings, run
+from lupi.train.run import run
+from lupi.train.settings import RunSettings
 from made_pictures import image_folder
 from the_command import lupi
 from tiny_comparison import recorded, write_settings

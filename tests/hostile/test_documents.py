@@ -27,7 +27,8 @@ from lupi.ship.export import export
 from lupi.ship.manifest import write_manifest
 from lupi.ship.pick import pick_run
 from lupi.train.finished import STUDENT, read_finished
-from lupi.train.run import RunSettings, run
+from lupi.train.run import run
+from lupi.train.settings import RunSettings
 from lupi.train.translating import load_translator
 from made_records import ARMS, make_records
 from made_students import picture_run, table_run

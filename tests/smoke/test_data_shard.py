@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from conftest import Here
-from lupi.train.run import RunSettings, run
+from lupi.train.run import run
+from lupi.train.settings import RunSettings
 from made_pictures import image_folder
 
 SETTINGS = """\

@@ -28,6 +28,9 @@ def test_every_setting_of_every_file_exists(name: str) -> None:
 def test_a_file_of_the_users_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert find_settings(Path("demo")).name == "demo.yaml"
+    Path("demo").mkdir()
+    assert find_settings(Path("demo")).name == "demo.yaml"
+    Path("demo").rmdir()
     Path("demo").write_text("name: mine")
     assert find_settings(Path("demo")) == Path("demo")
 

@@ -75,9 +75,9 @@ def compare(
 
     Example: `lupi compare mine.yaml --engine ray --address auto`
     """
-    from lupi.configs import find_settings
+    from lupi.configs import read_settings
     from lupi.report.provenance import as_yaml
-    from lupi.settings import override, read_yaml
+    from lupi.settings import override
 
     columns = {
         "target": target,
@@ -88,7 +88,7 @@ def compare(
         raw = _table_settings(settings, columns, set_ or [])
     else:
         _refuse_columns(columns)
-        raw = read_yaml(find_settings(settings))
+        raw = read_settings(settings)
     raw = override(raw, set_ or [])
     if print_settings:
         print(as_yaml(raw), end="")

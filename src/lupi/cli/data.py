@@ -46,12 +46,11 @@ def shard(
     `lupi compare paper/sizes --set task.root=/data/shards`
     """
     from lupi.compare.settings import ComparisonSettings
-    from lupi.configs import find_settings
+    from lupi.configs import read_settings
     from lupi.data.index import PARTS, Finding, Findings
-    from lupi.settings import override, read_yaml
     from lupi.tasks.registry import shard_task
 
-    raw = override(read_yaml(find_settings(settings)), set_ or [])
+    raw = read_settings(settings, set_ or [])
     task = ComparisonSettings.parse(raw, "").task
     with resumable(), progress_of("pictures") as show:
         about = shard_task(task, out, shard_size, show)

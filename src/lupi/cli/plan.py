@@ -45,17 +45,18 @@ def plan(
     Example: `lupi plan mine.yaml --gain 2 --pilot 3`
     """
     from lupi.cli.compare import do_runs, prepared_plan
-    from lupi.compare.comparison import phases
-    from lupi.configs import find_settings
+    from lupi.configs import read_settings
     from lupi.errors import LupiError
     from lupi.evidence.planning import plan_seeds
     from lupi.files import write_text
     from lupi.records import PlannedRun, read_comparison
     from lupi.report.numbers import is_share
     from lupi.report.planning import draw_plan
-    from lupi.settings import override, read_yaml
 
-    comparison = prepared_plan(override(read_yaml(find_settings(settings)), set_ or []))
+    comparison = prepared_plan(read_settings(settings, set_ or []))
+
+    from lupi.compare.comparison import phases  # takes seconds: not before the file was found
+
     sizes, seeds = comparison.settings.sizes, comparison.settings.seeds[:pilot]
     if unknown := sorted(set(size or sizes) - set(sizes)):
         known = ", ".join(map(str, sizes))

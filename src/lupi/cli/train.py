@@ -48,14 +48,16 @@ def _train(
     as_json: bool,
 ) -> None:
     from lupi.cli.compare import prepared_plan
-    from lupi.compare.comparison import tune
-    from lupi.configs import find_settings
+    from lupi.configs import read_settings
     from lupi.errors import LupiError
-    from lupi.settings import override, read_yaml, unknown_name
+    from lupi.settings import unknown_name
+
+    given = prepared_plan(read_settings(settings, changes))
+
+    from lupi.compare.comparison import tune  # takes seconds: not before the file was found
     from lupi.train.processes import together
     from lupi.train.run import run
 
-    given = prepared_plan(override(read_yaml(find_settings(settings)), changes))
     records = out or Path("runs") / given.settings.name
     plan = tune(given, records)
     if plan is None:

@@ -12,7 +12,7 @@ from lupi.records import Arm, Candidate, Metric, PlannedRun, planned_trials
 from lupi.settings import merge, unknown_name
 from lupi.tasks.registry import AnyTask, build_task
 from lupi.train.classical import CLASSICAL, check_classical, find_learner
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 from lupi.compare.engines.local import Workers
 from lupi.compare.jobs import Job
 from lupi.errors import LupiError
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 
 RUN: dict[str, Any] = {
     "task": {"name": "digits"},

@@ -14,7 +14,7 @@ from lupi.errors import LupiError
 from lupi.methods.registry import find_method
 from lupi.search import Range, Space, draw, parse_space
 from lupi.settings import Settings, merge
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 
 FIRST_SEED = 10_000
 """Trial seeds count from here: apart from the comparison's, and the same when it gets more."""

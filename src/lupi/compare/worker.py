@@ -12,7 +12,8 @@ from typing import Any
 
 from lupi.compare.jobs import Event, Job, record_failure
 from lupi.tasks.registry import AnyTask, build_task, with_network
-from lupi.train.run import RunSettings, run
+from lupi.train.run import run
+from lupi.train.settings import RunSettings
 
 
 class LastData:

@@ -1,9 +1,11 @@
 """Settings files that come with lupi, found by names such as `tiny/sizes`."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lupi.errors import LupiError
-from lupi.settings import unknown_name
+from lupi.settings import override, read_yaml, unknown_name
 
 FOLDER = Path(__file__).parent
 
@@ -15,11 +17,17 @@ def settings_names() -> list[str]:
 
 def find_settings(given: Path) -> Path:
     """Return a file of the user's or, where there is none, the one of that name in lupi."""
-    if given.exists():
-        return given
     shipped = FOLDER / given.with_suffix(".yaml")
-    if shipped.exists() and shipped.is_relative_to(FOLDER) and ".." not in given.parts:
+    is_shipped = shipped.exists() and shipped.is_relative_to(FOLDER) and ".." not in given.parts
+    if given.is_file() or (given.exists() and not is_shipped):
+        return given
+    if is_shipped:  # also where a folder has that name
         return shipped
     raise LupiError(
         f"{given}: no such file, and {unknown_name('settings file', str(given), settings_names())}"
     )
+
+
+def read_settings(given: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
+    """Read a file of the user's or of lupi's, and apply each change `a.b=c`."""
+    return override(read_yaml(find_settings(given)), changes)

@@ -14,7 +14,7 @@ from lupi.evidence.summary import summarise
 from lupi.methods.registry import find_method
 from lupi.records import read_comparison, read_result
 from lupi.ship.description import Description
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 
 
 def model_card(

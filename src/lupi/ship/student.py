@@ -18,7 +18,7 @@ from lupi.ship.onnx_file import OnnxNetwork
 from lupi.ship.rows import encode_rows
 from lupi.train.checkpoint import load_weights
 from lupi.train.finished import STUDENT, find_run
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 
 if TYPE_CHECKING:
     import pandas as pd

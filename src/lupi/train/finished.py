@@ -11,7 +11,7 @@ from lupi.files import read_json
 from lupi.methods.registry import build_method
 from lupi.tasks.registry import build_task
 from lupi.train.checkpoint import helper_weights, load_weights
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 
 STUDENT = "checkpoint/student.safetensors"
 HELPERS = "checkpoint/method.safetensors"

@@ -11,56 +11,24 @@ import numpy as np
 import torch
 from filelock import FileLock
 from lightning_fabric import Fabric
-from pydantic import Field
 from torch import Tensor
 
 from lupi import __version__
-from lupi.core import Batch, Control, Method, SequenceTask, Splits, Task, derive_seed
+from lupi.core import Batch, Method, SequenceTask, Splits, Task, derive_seed
 from lupi.data.xstar import reveal
 from lupi.files import read_rows, write_json, write_text, write_whole
 from lupi.methods.registry import build_method, find_method
-from lupi.records import FORMAT, read_result, run_identity
-from lupi.settings import Settings
-from lupi.tasks.registry import AnyTask, build_task, resolve_task
-from lupi.train.classical import CLASSICAL, find_learner, score_classical
+from lupi.records import FORMAT, read_result
+from lupi.tasks.registry import AnyTask, build_task
+from lupi.train.classical import CLASSICAL, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import Row, fit
 from lupi.train.processes import alone, as_input
-from lupi.train.settings import TrainSettings
+from lupi.train.settings import RunSettings
 
 N_PICTURES = 8
 
 LoadTask = Callable[[dict[str, Any], dict[str, Any]], AnyTask]
-
-
-class RunSettings(Settings):
-    """Everything that decides the numbers of a run; its hash is the run's identity."""
-
-    task: dict[str, Any]
-    network: dict[str, Any] = Field(default_factory=dict)
-    train: TrainSettings = TrainSettings()
-    method: str
-    settings: dict[str, Any] = Field(default_factory=dict)
-    """Of the method."""
-    control: Control = "real"
-    xstar_frac: float = Field(1.0, ge=0, le=1)
-    """The fraction of training rows that carry x*."""
-    size: int = Field(ge=1)
-    """Training rows."""
-    seed: int = Field(ge=0)
-    trial: bool = False
-    """Of tuning: scored on validation rows, while the test rows are never read."""
-
-    def resolve(self) -> "RunSettings":
-        """Return the same with every name checked and every default filled in."""
-        task, network = resolve_task(self.task, self.network)
-        settings = find_learner(self.method).Settings.parse(self.settings, "settings").resolved()
-        return self.model_copy(update={"task": task, "network": network, "settings": settings})
-
-    @property
-    def run_id(self) -> str:
-        """The identity of these (resolved) settings."""
-        return run_identity(self.resolved())
 
 
 def run(

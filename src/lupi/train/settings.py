@@ -1,14 +1,18 @@
-"""How to train: the same for every arm unless an arm says otherwise."""
+"""What decides the numbers of a run, and within it how to train."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
+from lupi.core import Control
+from lupi.records import run_identity
 from lupi.settings import Settings
+from lupi.tasks.registry import resolve_task
+from lupi.train.classical import find_learner
 
 
 class TrainSettings(Settings):
-    """Optimizer, schedule, and what to do when training goes wrong."""
+    """The same for every arm unless an arm says otherwise."""
 
     epochs: int = Field(60, ge=1)
     """At most; the adaptive schedule may end earlier."""
@@ -43,3 +47,33 @@ class TrainSettings(Settings):
     """Of torch, in one process; part of the settings, as sums depend on it in the last digit."""
     precision: Literal["32-true", "64-true", "bf16-mixed"] = "32-true"
     """bf16-mixed: training passes in bfloat16 where that is safe; weights and scores in 32 bits."""
+
+
+class RunSettings(Settings):
+    """Everything that decides the numbers of a run; its hash is the run's identity."""
+
+    task: dict[str, Any]
+    network: dict[str, Any] = Field(default_factory=dict)
+    train: TrainSettings = TrainSettings()
+    method: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Of the method."""
+    control: Control = "real"
+    xstar_frac: float = Field(1.0, ge=0, le=1)
+    """The fraction of training rows that carry x*."""
+    size: int = Field(ge=1)
+    """Training rows."""
+    seed: int = Field(ge=0)
+    trial: bool = False
+    """Of tuning: scored on validation rows, while the test rows are never read."""
+
+    def resolve(self) -> "RunSettings":
+        """Return the same with every name checked and every default filled in."""
+        task, network = resolve_task(self.task, self.network)
+        settings = find_learner(self.method).Settings.parse(self.settings, "settings").resolved()
+        return self.model_copy(update={"task": task, "network": network, "settings": settings})
+
+    @property
+    def run_id(self) -> str:
+        """The identity of these (resolved) settings."""
+        return run_identity(self.resolved())

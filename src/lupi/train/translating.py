@@ -12,7 +12,7 @@ from lupi.tasks.translation_settings import TranslationNetworkSettings, Translat
 from lupi.tasks.translator import Translator, build_network, build_translator
 from lupi.train.checkpoint import load_weights
 from lupi.train.finished import STUDENT, find_run
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 
 
 def load_translator(folder: Path, beam: int | None = None) -> Translator:

@@ -11,7 +11,8 @@ from lupi.analysis.observe import observe
 from lupi.errors import LupiError
 from lupi.train.checkpoint import load_weights, save_weights
 from lupi.train.finished import read_finished
-from lupi.train.run import RunSettings, run
+from lupi.train.run import run
+from lupi.train.settings import RunSettings
 
 
 def settings_of(method: str = "het-dropout", **settings: Any) -> RunSettings:

@@ -11,7 +11,7 @@ from lupi.compare.plan import make_plan
 from lupi.compare.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.records import read_comparison
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 from small_comparison import RAW
 
 

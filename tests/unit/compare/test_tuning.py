@@ -14,7 +14,7 @@ from lupi.files import write_json
 from lupi.methods.registry import methods
 from lupi.records import read_comparison
 from lupi.search import Range
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 
 RAW: dict[str, Any] = {
     "name": "small",

@@ -8,7 +8,7 @@ from lupi.compare.jobs import Job
 from lupi.compare.worker import LastData, do
 from lupi.core import Method
 from lupi.errors import LupiError
-from lupi.train.run import RunSettings
+from lupi.train.settings import RunSettings
 from made_table import rows, write_csv
 
 

@@ -14,7 +14,8 @@ from lupi.errors import LupiError
 from lupi.settings import Settings
 from lupi.tasks.registry import build_task, prepare_task, resolve_task
 from lupi.train.evaluate import outputs
-from lupi.train.run import RunSettings, run
+from lupi.train.run import run
+from lupi.train.settings import RunSettings
 from made_pictures import image_folder, imagenet, tiny_imagenet
 
 

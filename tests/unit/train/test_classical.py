@@ -10,7 +10,8 @@ from lupi.core import Batch, Splits
 from lupi.data.vectors import VectorSplit
 from lupi.errors import LupiError
 from lupi.train.classical import CLASSICAL, check_classical, find_learner, score_classical
-from lupi.train.run import RunSettings, run
+from lupi.train.run import run
+from lupi.train.settings import RunSettings
 from made_table import rows, table_task, write_csv
 
 

@@ -38,7 +38,8 @@ def test_bfloat16_trains_where_the_machine_has_it(
         pytest.skip("this machine can't compute in bfloat16")
     program = (
         "from pathlib import Path\n"
-        "from lupi.train.run import RunSettings, run\n"
+        "from lupi.train.run import run\n"
+        "from lupi.train.settings import RunSettings\n"
         "settings = {'task': {'name': 'digits'}, 'network': {'width': 4}, 'method': 'het-dropout',"
         " 'size': 40, 'seed': 0}\n"
         "for precision in ('32-true', 'bf16-mixed'):\n"
