@@ -5,8 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+EXTRAS := ray,slurm,meteor,features,examples
 
-.PHONY: demo test test-slow lint format setup clean
+.PHONY: demo test test-slow test-extras lint format setup clean
 
 demo: $(READY)
 	$(BIN)/lupi demo
@@ -16,6 +17,10 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+test-extras: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	$(BIN)/python -m pytest -m "extra and not slow" --numprocesses auto
 
 lint: $(READY)
 	$(BIN)/ruff check .

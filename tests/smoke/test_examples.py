@@ -11,13 +11,15 @@ from safetensors.torch import load_file
 from torch import nn
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NEEDS = {"plain": "torch", "lightning_module": "pytorch_lightning", "accelerate_loop": "accelerate"}
+NEEDS = {"lightning_module": "pytorch_lightning", "accelerate_loop": "accelerate"}
 
 
-@pytest.mark.parametrize("name", NEEDS)
+@pytest.mark.parametrize(
+    "name", ["plain", *(pytest.param(name, marks=pytest.mark.extra) for name in NEEDS)]
+)
 def test_runs_to_a_plain_student(name: str, tmp_path: Path) -> None:
-    if importlib.util.find_spec(NEEDS[name]) is None:
-        pytest.skip(f"{NEEDS[name]} is not installed")
+    if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
+        pytest.skip(f"{NEEDS[name]} is not installed: pip install 'lupi[examples]'")
     student = tmp_path / "student.safetensors"
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / f"{name}.py"), "--out", str(student)],

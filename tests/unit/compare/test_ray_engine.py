@@ -17,6 +17,7 @@ from lupi.errors import LupiError
 from lupi.files import read_rows
 from small_comparison import RAW, children_of, results
 
+pytestmark = pytest.mark.extra
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'lupi[ray]'")
 
 N_EPOCHS = 60

@@ -15,6 +15,7 @@ from lupi.errors import LupiError
 from lupi.files import read_rows
 from small_comparison import RAW, children_of, results
 
+pytestmark = pytest.mark.extra
 pytest.importorskip("submitit", reason="submitit is not installed: pip install 'lupi[slurm]'")
 
 N_EPOCHS = 60

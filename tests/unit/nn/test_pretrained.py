@@ -50,6 +50,7 @@ def test_weights_that_do_not_fit(tmp_path: Path) -> None:
         load_network(f"{__name__}:make_network", tmp_path / "w.safetensors")
 
 
+@pytest.mark.extra
 def test_efficientnet_is_an_extra() -> None:
     pytest.importorskip("efficientnet_lite_pytorch", reason="the extra `features` is not installed")
     net = load_network("efficientnet-lite0")

@@ -8,6 +8,7 @@ from lupi.errors import LupiError
 from lupi.tasks.meteor import find_meteor, score_meteor
 from made_text import translation_task
 
+pytestmark = pytest.mark.extra
 runs = pytest.mark.skipif(
     shutil.which("java") is None or find_spec("pycocoevalcap") is None,
     reason="METEOR needs Java and pip install 'lupi[meteor]'",
