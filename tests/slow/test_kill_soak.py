@@ -99,6 +99,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path: Path) 
             results = {}
         hit = kill_in(phase, tmp_path, chance)
         kills[hit] += 1
+        print(f"kill {sum(kills.values())}: {hit}", flush=True)  # noqa: T201
         if hit in todo:  # else it came too late, and is tried again
             todo.remove(hit)
         assert sum(kills.values()) <= 3 * N_KILLS, kills

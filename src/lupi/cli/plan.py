@@ -48,9 +48,9 @@ def plan(
     from lupi.configs import read_settings
     from lupi.errors import LupiError
     from lupi.evidence.planning import plan_seeds
+    from lupi.evidence.units import is_share
     from lupi.files import write_text
     from lupi.records import PlannedRun, read_comparison
-    from lupi.report.numbers import is_share
     from lupi.report.planning import draw_plan
 
     comparison = prepared_plan(read_settings(settings, set_ or []))

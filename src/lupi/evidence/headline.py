@@ -1,9 +1,9 @@
 """The verdict in one sentence, for a reader who opens the report for the first time."""
 
-import re
 from collections.abc import Iterable, Sequence
 
 from lupi.evidence.answer import ArmSummary, Cell, Difference, LabelSaving, Word
+from lupi.evidence.units import is_out_of_100, is_share
 from lupi.evidence.verdict import is_candidate, seeds_needed
 from lupi.records import Metric
 
@@ -106,15 +106,12 @@ def _sizes(n_sizes: int) -> str:
 
 
 def _measured(difference: Difference, metric: Metric) -> str:
-    unit = f"points of {metric.name}" if _in_points(metric) else f"in {metric.name}"
+    unit = f"points of {metric.name}" if is_share(metric.name) else f"in {metric.name}"
     note = "" if metric.higher_is_better else " (+ is better)"
     return f"{_signed(difference.mean, metric)} {unit}{note}"
 
 
 def _signed(value: float, metric: Metric) -> str:
-    return f"{100 * value:+.1f}" if _in_points(metric) else f"{value:+.3g}"
-
-
-def _in_points(metric: Metric) -> bool:
-    """Whether the metric is a fraction of right answers, which people read in percent."""
-    return re.search(r"accuracy|^top[-_ ]?\d+", metric.name) is not None
+    if is_share(metric.name):
+        return f"{100 * value:+.1f}"
+    return f"{value:+.1f}" if is_out_of_100(metric.name) else f"{value:+.3g}"

@@ -15,9 +15,10 @@ from typing import Any
 import plotly.graph_objects as go
 
 from lupi.evidence.summary import ArmSummary, Summary
+from lupi.evidence.units import is_share
 from lupi.evidence.verdict import is_candidate
 from lupi.report.fractions import cell_at, families, percent
-from lupi.report.numbers import is_share, score, unit
+from lupi.report.numbers import score, unit
 from lupi.report.training import Curve
 
 PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from lupi.evidence.summary import ArmSummary, Cell, Summary
+from lupi.evidence.units import is_share
 from lupi.evidence.verdict import is_candidate
-from lupi.report.numbers import difference, is_share
+from lupi.report.numbers import difference
 
 
 def families(summary: Summary) -> dict[str, list[ArmSummary]]:

@@ -1,18 +1,12 @@
 """How numbers are written, the same in the terminal and on the page."""
 
-import re
-
 from lupi.evidence.summary import LabelSaving
+from lupi.evidence.units import is_out_of_100, is_share
 
 NOTHING = "–"
 """Stands where there is no number."""
 AT_MOST_ONE = ("auc", "r2")
 """Written with three decimals, and not in percent, as people know them."""
-
-
-def is_share(metric: str) -> bool:
-    """Whether the metric is a share of right answers: shown in percent, differences in points."""
-    return re.search(r"accuracy|^top[-_ ]?\d+", metric) is not None
 
 
 def unit(metric: str) -> str:
@@ -21,11 +15,13 @@ def unit(metric: str) -> str:
 
 
 def score(value: float | None, metric: str) -> str:
-    """Write a score: `61.2` for a share, three significant digits or more otherwise."""
+    """Write a score: `61.2` for a share or BLEU, three significant digits or more otherwise."""
     if value is None:
         return NOTHING
     if metric in AT_MOST_ONE:
         return f"{value:.3f}"
+    if is_out_of_100(metric):
+        return f"{value:.1f}"
     return f"{100 * value:.1f}" if is_share(metric) else plain(value)
 
 

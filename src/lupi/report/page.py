@@ -11,6 +11,7 @@ from plotly.offline import get_plotlyjs
 from lupi import __version__
 from lupi.errors import LupiError
 from lupi.evidence.summary import Summary
+from lupi.evidence.units import is_share
 from lupi.evidence.verdict import is_candidate
 from lupi.files import write_text
 from lupi.records import ComparisonRecord, RunRecord
@@ -24,7 +25,7 @@ from lupi.report.drawings import (
 from lupi.report.figures import arm_styles, run_figures
 from lupi.report.fractions import partial_sentences
 from lupi.report.more_labels import more_labels
-from lupi.report.numbers import is_share, score, unit
+from lupi.report.numbers import score, unit
 from lupi.report.outcome import outcome
 from lupi.report.pictures import Album, read_album
 from lupi.report.provenance import environments, settings_yaml

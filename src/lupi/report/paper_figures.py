@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from lupi.errors import LupiError
 from lupi.evidence.summary import Cell, Summary
+from lupi.evidence.units import is_share
 from lupi.files import write_whole
 from lupi.report.figures import NEUTRAL, PALETTE, arm_styles, dodges, fraction_places
 from lupi.report.fractions import cell_at, families, percent
-from lupi.report.numbers import is_share, unit
+from lupi.report.numbers import unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,11 +1,11 @@
 import pytest
 
 from lupi.evidence.summary import LabelSaving
+from lupi.evidence.units import is_share
 from lupi.report.numbers import (
     NOTHING,
     difference,
     half_width,
-    is_share,
     p_value,
     plain,
     saving,
@@ -16,11 +16,16 @@ from lupi.report.numbers import (
 
 @pytest.mark.parametrize(
     ("metric", "share"),
-    [("accuracy", True), ("top5", True), ("top-5", True), ("bleu", False), ("loss", False)],
+    [("accuracy", True), ("top5", True), ("top-5", True), ("error", False), ("loss", False)],
 )
 def test_shares_are_shown_in_percent(metric: str, share: bool) -> None:
     assert is_share(metric) is share
     assert score(0.612, metric) == ("61.2" if share else "0.612")
+
+
+def test_scores_of_translations_have_one_decimal() -> None:
+    assert score(37.6132, "bleu") == "37.6"
+    assert difference(-0.349, "bleu_lc") == "-0.3"
 
 
 def test_auc_and_r2_have_three_decimals() -> None:

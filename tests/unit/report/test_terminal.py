@@ -53,7 +53,7 @@ def test_sizes_not_measured_and_markup_in_names() -> None:
 
 
 def test_metrics_that_are_no_shares() -> None:
-    shown = text(summary(arm("het-dropout", cell(100, 31.25)), metric="bleu", trivial=None))
+    shown = text(summary(arm("het-dropout", cell(100, 31.25)), metric="rmse", trivial=None))
     assert "31.25 ± 0.02 =" in shown
     assert "predictor that ignores" not in shown
 
