@@ -230,8 +230,8 @@ def _mode(curve: Curve) -> str:
 
 def dodges(n_arms: int, sizes: Sequence[int]) -> list[float]:
     """Return a factor per arm that moves its points sideways a little, so that bars stay apart."""
-    gaps = [b / a for a, b in pairwise(sizes)]
-    spread = min(gaps, default=2.0) ** 0.12
+    gaps = [b / a for a, b in pairwise(sizes)] or [2.0]
+    spread = min(min(gaps) ** 0.12, math.prod(gaps) ** 0.06)  # of the next size, of the whole axis
     return [spread ** ((i - (n_arms - 1) / 2) / max(n_arms - 1, 1)) for i in range(n_arms)]
 
 
