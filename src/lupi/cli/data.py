@@ -45,12 +45,14 @@ def shard(
     Example: `lupi data shard paper/sizes --set task.root=/data/imagenet --out /data/shards`, then
     `lupi compare paper/sizes --set task.root=/data/shards`
     """
-    from lupi.compare.settings import ComparisonSettings
     from lupi.configs import read_settings
+
+    raw = read_settings(settings, set_ or [])
+
+    from lupi.compare.settings import ComparisonSettings  # seconds: not before the file was found
     from lupi.data.index import PARTS, Finding, Findings
     from lupi.tasks.registry import shard_task
 
-    raw = read_settings(settings, set_ or [])
     task = ComparisonSettings.parse(raw, "").task
     with resumable(), progress_of("pictures") as show:
         about = shard_task(task, out, shard_size, show)

@@ -123,6 +123,11 @@ def test_units(metric: Metric, amount: str) -> None:
     assert amount in headline(results, metric)
 
 
+def test_scores_of_translations_have_one_decimal() -> None:
+    results = {"no-xstar": {75: around(35.5)}, "het-dropout": {75: around(38.43)}}
+    assert ": +2.9 in bleu over" in headline(results, Metric("bleu"))
+
+
 def test_lower_is_better_is_said() -> None:
     results = {"no-xstar": {75: around(1.5)}, "het-dropout": {75: around(1.25)}}
     text = headline(results, Metric("loss", higher_is_better=False))

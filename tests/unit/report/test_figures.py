@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from summaries import arm, cell, summary
 
@@ -5,6 +7,7 @@ from lupi.report.figures import (
     NEUTRAL,
     PALETTE,
     arm_styles,
+    dodges,
     epoch_curves,
     learning_curves,
     variance_curves,
@@ -44,6 +47,15 @@ def test_sizes_that_are_not_measured_yet_are_left_out() -> None:
     assert [trace.name for trace in learning_curves(alone, arm_styles(alone.arms, "")).data] == [
         "no-xstar"
     ]
+
+
+@pytest.mark.parametrize("sizes", [[75], [75, 300], [75, 80, 300], [10, 20, 40, 80, 160, 320]])
+def test_points_stay_near_their_size(sizes: list[int]) -> None:
+    first, *_, last = dodges(4, sizes)
+    assert first < 1 < last
+    nearest = min((b / a for a, b in pairwise(sizes)), default=2)
+    assert (last / first) ** 8 <= nearest
+    assert len(sizes) == 1 or (last / first) ** 16 <= sizes[-1] / sizes[0]
 
 
 def test_styles_tell_arms_apart() -> None:
