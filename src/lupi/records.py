@@ -21,6 +21,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from lupi.design import Design as Design
 from lupi.errors import LupiError
 from lupi.files import read_json, read_rows, write_json
 from lupi.settings import fingerprint
@@ -127,6 +128,8 @@ class ComparisonRecord:
     candidates: list[Candidate] = field(default_factory=list)
     trials: list[RunRecord] = field(default_factory=list)
     """The runs that tuning chose by; each is planned under the name of its candidate."""
+    design: Design | None = None
+    """How the replicates were drawn; None: the record does not say."""
 
     @property
     def finished(self) -> list[RunRecord]:
@@ -142,6 +145,7 @@ def write_comparison(
     plan: Iterable[PlannedRun],
     warnings: Iterable[str] = (),
     candidates: Iterable[Candidate] = (),
+    design: Design | None = None,
 ) -> None:
     """Record what a comparison is going to run, and what is known of its data before that."""
     document = {
@@ -152,6 +156,7 @@ def write_comparison(
         "runs": [asdict(run) for run in plan],
         "warnings": list(warnings),
         "candidates": [asdict(candidate) for candidate in candidates],
+        "design": None if design is None else asdict(design),
     }
     write_json(folder / "comparison.json", document)
 
@@ -167,6 +172,7 @@ class _Planned(BaseModel):
     runs: list[PlannedRun]
     warnings: list[str] = []
     candidates: list[Candidate] = []
+    design: Design | None = None
 
 
 class _Result(BaseModel):
@@ -215,6 +221,7 @@ def read_comparison(folder: Path) -> ComparisonRecord:
         task,
         planned.candidates,
         trials,
+        planned.design,
     )
 
 

@@ -40,6 +40,7 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
             [planned for planned, _ in plan.runs],
             plan.warnings,
             plan.candidates,
+            plan.design,
         )
         yield missing_jobs(plan, folder)
     finally:

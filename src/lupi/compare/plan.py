@@ -8,7 +8,7 @@ from lupi.compare.tuning import TuningSettings, try_for
 from lupi.core import Control
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method
-from lupi.records import Arm, Candidate, Metric, PlannedRun, planned_trials
+from lupi.records import Arm, Candidate, Design, Metric, PlannedRun, planned_trials
 from lupi.settings import merge, unknown_name
 from lupi.tasks.registry import AnyTask, build_task
 from lupi.train.classical import CLASSICAL, check_classical, find_learner
@@ -28,6 +28,8 @@ class Plan:
     candidates: list[Candidate] = field(default_factory=list)
     trials: list[tuple[PlannedRun, RunSettings]] = field(default_factory=list)
     """The runs by which tuning chooses among the candidates."""
+    design: Design | None = None
+    """How the task draws the rows of each seed; None: it does not say."""
 
     @property
     def is_tuned(self) -> bool:
@@ -79,7 +81,8 @@ def make_plan(settings: ComparisonSettings) -> Plan:
     assert task is not None
     _check_paper(settings, [arm.name for arm in arms])
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
-    return Plan(settings, arms, task.metric, runs, task.warnings, candidates, trials)
+    design: Design | None = getattr(task, "design", None)
+    return Plan(settings, arms, task.metric, runs, task.warnings, candidates, trials, design)
 
 
 def _uses_xstar(arm: ArmSettings) -> bool:
