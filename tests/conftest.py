@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Control, OutputKind, Split, Splits, XstarKind
-from lupi.data.controls import control_vectors
-from lupi.data.digits import DigitsSettings
+from lupi.data.images.digits import DigitsSettings
 from lupi.data.subsets import rows_with_xstar
-from lupi.data.vectors import VectorSplit
+from lupi.data.tables.vectors import VectorSplit
+from lupi.data.xstar.controls import control_vectors
 from lupi.records import Metric
 from lupi.tasks.digits import DigitsTask
 from lupi.tasks.image import ImageNetworkSettings
@@ -87,7 +87,7 @@ def _one_thread() -> None:
 
 @pytest.fixture
 def small_bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `lupi bench` measures, on a network and pictures that take little time."""
+    """What `lupi bench` measures, on a network and images that take little time."""
     monkeypatch.setattr("lupi.bench.NETWORK", "small-vgg")
     monkeypatch.setattr("lupi.bench.N_STORED", 64)
 

@@ -29,7 +29,7 @@ def make_records(
     arms: tuple[Arm, ...] = ARMS,
     sizes: tuple[int, ...] = (75, 150, 300),
     n_seeds: int = 8,
-    pictures: bool = True,
+    images: bool = True,
     task: str = "digits",
 ) -> Path:
     """Write a finished comparison into `folder`: x* helps, less so with more labels."""
@@ -54,7 +54,7 @@ def make_records(
     write_comparison(folder, settings, arms, Metric("accuracy"), plan)
     by_name = {arm.name: arm for arm in arms}
     for run, its_settings in zip(plan, runs, strict=True):
-        _make_run(folder / run.run_id, run, by_name[run.arm], sizes, pictures=pictures)
+        _make_run(folder / run.run_id, run, by_name[run.arm], sizes, images=images)
         (folder / run.run_id / "settings.json").write_text(json.dumps(its_settings))
     return folder
 
@@ -68,7 +68,7 @@ def run_folder(folder: Path, arm: str, size: int, seed: int) -> Path:
 
 
 def _make_run(
-    folder: Path, run: PlannedRun, arm: Arm, sizes: tuple[int, ...], *, pictures: bool
+    folder: Path, run: PlannedRun, arm: Arm, sizes: tuple[int, ...], *, images: bool
 ) -> None:
     chance = random.Random(f"{run.arm} {run.size} {run.seed}")
     shared = random.Random(f"{run.size} {run.seed}")  # a seed's data are hard for every arm alike
@@ -112,8 +112,8 @@ def _make_run(
     (folder / "result.json").write_text(json.dumps(result))
     environment = {"python": "3.11.2", "torch": "2.13.0", "lupi": "0.1.0", "cpu": "two cores"}
     (folder / "environment.json").write_text(json.dumps(environment))
-    if pictures and arm.uses_xstar and run.size == sizes[-1] and run.seed == 0:
-        _make_pictures(folder / "samples.npz")
+    if images and arm.uses_xstar and run.size == sizes[-1] and run.seed == 0:
+        _make_images(folder / "samples.npz")
 
 
 def _site(arm: Arm, epoch: int) -> dict[str, float]:
@@ -127,21 +127,21 @@ def _site(arm: Arm, epoch: int) -> dict[str, float]:
     }
 
 
-def _make_pictures(path: Path, n_pictures: int = 5, side: int = 32) -> None:
+def _make_images(path: Path, n_images: int = 5, side: int = 32) -> None:
     row, column = np.mgrid[:side, :side]
-    pictures, masks, variances = [], [], []
-    for i in range(n_pictures):
+    images, masks, variances = [], [], []
+    for i in range(n_images):
         top, left = 3 + 3 * i, 14 - 2 * i
         mask = (row >= top) & (row < top + 14) & (column >= left) & (column < left + 14)
-        pictures.append((row * 7 + column * (3 + i)) % 120 + 130 * mask)
+        images.append((row * 7 + column * (3 + i)) % 120 + 130 * mask)
         masks.append(mask)
         coarse = mask[::4, ::4]
         variances.append(np.where(coarse, 0.1, 0.9 + 0.05 * ((row + column)[::4, ::4] % 3)))
     arrays: dict[str, Any] = {
-        "x": np.array(pictures, dtype=np.uint8),
+        "x": np.array(images, dtype=np.uint8),
         "mask": np.array(masks, dtype=np.uint8),
-        "label": np.arange(n_pictures),
-        "prediction": np.array([0, 1, 7, 3, 4])[:n_pictures],
+        "label": np.arange(n_images),
+        "prediction": np.array([0, 1, 7, 3, 4])[:n_images],
         f"variance/{SITE}": np.array(variances, dtype=np.float32),
     }
     np.savez_compressed(path, allow_pickle=False, **arrays)

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from lupi.tasks.image_files import shard_images
 from lupi.tasks.imagenet import ImagenetSettings
-from lupi.tasks.picture_files import shard_pictures
 from lupi.train.settings import RunSettings
-from made_pictures import imagenet
+from made_images import imagenet
 
 DIGITS: dict[str, Any] = {
     "task": {"name": "digits"},
@@ -29,9 +29,9 @@ SETTINGS = {
 
 
 def made_shards(folder: Path) -> str:
-    """Write 16 training pictures into four shards."""
-    source = imagenet(folder / "source", n_pictures=10)
-    shard_pictures(
+    """Write 16 training images into four shards."""
+    source = imagenet(folder / "source", n_images=10)
+    shard_images(
         ImagenetSettings(root=str(source), image_size=12, n_val=1, n_test=1),
         folder / "shards",
         4,

@@ -5,7 +5,7 @@ from typing import Any
 
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
-from made_pictures import image_folder
+from made_images import image_folder
 from made_table import rows, write_csv
 
 
@@ -19,9 +19,9 @@ def table_run(folder: Path, target: str = "hours", method: str = "het-dropout") 
     )
 
 
-def picture_run(folder: Path, method: str = "het-dropout", **task: Any) -> Path:
-    """Train on the pictures in pets/ in the folder; return the run's folder."""
-    image_folder(folder / "pets", n_pictures=8)
+def image_run(folder: Path, method: str = "het-dropout", **task: Any) -> Path:
+    """Train on the images in pets/ in the folder; return the run's folder."""
+    image_folder(folder / "pets", n_images=8)
     settings = {
         "name": "image-folder",
         "root": folder / "pets",

@@ -34,7 +34,7 @@ def write_texts(root: Path, n_lines: dict[str, int] | None = None) -> Path:
         lines = {
             "en": [" ".join(words) + " ." for words in sentences],
             "de": [translation(words) for words in sentences],
-            "caption": [f"a picture of {' and '.join(sorted(words))}" for words in sentences],
+            "caption": [f"an image of {' and '.join(sorted(words))}" for words in sentences],
         }
         for language, text in lines.items():
             (root / f"{split}.{language}").write_text("".join(f"{line}\n" for line in text))

@@ -1,4 +1,4 @@
-"""A comparison of pictures that takes seconds, and what it recorded."""
+"""A comparison of images that takes seconds, and what it recorded."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +26,7 @@ TINY: dict[str, Any] = {
     "sizes": [8],
     "seeds": 2,
 }
-"""Six runs over a few pictures that are decoded first."""
+"""Six runs over a few images that are decoded first."""
 
 
 def write_settings(folder: Path, **changes: Any) -> str:

@@ -25,9 +25,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from lupi.compare.settings import ArmSettings, ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.core import Batch, Method
-from lupi.data.decode import decode_picture
-from lupi.data.pictures import Pictures
-from lupi.data.xstar import append_xstar
+from lupi.data.images.decode import decode_image
+from lupi.data.images.split import Images
+from lupi.data.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
 from lupi.records import write_json
 from lupi.settings import merge, read_yaml
@@ -50,13 +50,13 @@ def kind(arm: ArmSettings, network: dict[str, Any]) -> str:
 
 
 def build(method: str, settings: dict[str, Any], network: dict[str, Any]) -> tuple[Method, Batch]:
-    """Return a method over a student at the paper's scale, and two pictures for it."""
+    """Return a method over a student at the paper's scale, and two images for it."""
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (BATCH, 3, SIDE, SIDE), dtype=np.uint8)
     boxes = np.array([[40, 30, 180, 190]] * BATCH)
-    pictures = Pictures(x, rng.integers(0, N_CLASSES, BATCH), boxes)
-    of_pictures = ImageNetworkSettings.parse(network, "network")
-    task = ImageTask(pictures, pictures, pictures, N_CLASSES, of_pictures)
+    images = Images(x, rng.integers(0, N_CLASSES, BATCH), boxes)
+    of_images = ImageNetworkSettings.parse(network, "network")
+    task = ImageTask(images, images, images, N_CLASSES, of_images)
     built = build_method(method, settings, task.network(), task)
     batch = next(iter(task.splits(BATCH, 0).train.batches(BATCH)))
     return built.train(), append_xstar(batch) if built.sees_xstar_at_test else batch
@@ -92,7 +92,7 @@ def saved_bytes(method: Method, batch: Batch) -> int:
 
 
 def count(method: Method, batch: Batch) -> list[dict[str, Any]]:
-    """Count each stage of a method's training, for a picture."""
+    """Count each stage of a method's training, for an image."""
     stages = []
     for stage in method.stages():
         with method.during(stage), FlopCounterMode(display=False) as counter:
@@ -132,7 +132,7 @@ def decoding() -> dict[str, float]:
     )
     started, n = time.process_time(), 100
     for _ in range(n):
-        decode_picture(file.getvalue(), STORED, "crop")
+        decode_image(file.getvalue(), STORED, "crop")
     return {"bytes": len(file.getvalue()), "per_cpu_second": n / (time.process_time() - started)}
 
 

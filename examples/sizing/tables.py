@@ -36,8 +36,8 @@ NETWORK = 25e9
 N_VAL = N_TEST = 50_000
 N_REESTIMATED = 2048
 FLOAT = 4
-PICTURE_BYTES = 147_897_477_120 / 1_281_167
-"""The archive of ILSVRC 2012's training pictures, and their number."""
+IMAGE_BYTES = 147_897_477_120 / 1_281_167
+"""The archive of ILSVRC 2012's training images, and their number."""
 SEEDS = (1, 8)
 
 MEASURED = json.loads(Path(__file__).with_name("measured.json").read_text())
@@ -172,13 +172,13 @@ def inputs() -> Iterator[Sequence[Any]]:
         flops = MEASURED["kinds"]["no-xstar"]["stages"][0]["flops"]
         rate = gpu.flops * UTILISATION / flops
         cores = rate / MEASURED["decoding"]["per_cpu_second"]
-        yield name, f"{rate:,.0f}", f"{rate * PICTURE_BYTES / 1e6:,.0f} MB/s", f"{cores:.1f}"
+        yield name, f"{rate:,.0f}", f"{rate * IMAGE_BYTES / 1e6:,.0f} MB/s", f"{cores:.1f}"
 
 
 def storage() -> Iterator[Sequence[Any]]:
-    """Say how much space pictures take."""
+    """Say how much space images take."""
     for what, n in (("75 per class, validation, test", 175_000), ("all of train", 1_281_167)):
-        shards, cache = n * PICTURE_BYTES, n * 3 * 256 * 256
+        shards, cache = n * IMAGE_BYTES, n * 3 * 256 * 256
         yield what, f"{n:,}", f"{shards / 1e9:,.0f} GB", f"{cache / 1e9:,.0f} GB"
 
 
@@ -186,15 +186,15 @@ def document() -> str:
     """Return all tables."""
     per_gpu = [f"{name} {what}" for name in GPUS for what in ("hours", "$")]
     days = [f"{name} x {n}" for name in GPUS for n in (1, 8, 64)]
-    step = ("arm", "GFLOP a picture", "ratio", "measured", "weights", "kept", "batch", "memory")
+    step = ("arm", "GFLOP an image", "ratio", "measured", "weights", "kept", "batch", "memory")
     one = ("GPU", "batch", "GPUs", "computing, ms", "exchange, ms", "faster", "efficiency")
     tables = (
         table(step, steps()),
         table(("file", "seeds", "runs", "EFLOP", *per_gpu), totals()),
         table(("days of", "seeds", *days), walls()),
         table(one, one_training()),
-        table(("GPU", "pictures a second", "from storage", "cores that decode"), inputs()),
-        table(("pictures", "number", "shards", "cache at 256 x 256"), storage()),
+        table(("GPU", "images a second", "from storage", "cores that decode"), inputs()),
+        table(("images", "number", "shards", "cache at 256 x 256"), storage()),
     )
     return "\n\n".join(tables)
 

@@ -18,9 +18,9 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from lupi.core import Batch, Method
-from lupi.data.pictures import Pictures, PictureSplit, Shown
-from lupi.data.windows import Cropping
-from lupi.data.xstar import append_xstar
+from lupi.data.images.split import Images, ImageSplit, Shown
+from lupi.data.images.windows import Cropping
+from lupi.data.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
@@ -54,7 +54,7 @@ def measure(
     exported, too), and then let go: no more than two networks in training are in memory at a time.
     """
     torch.set_num_threads(threads)
-    task = _random_pictures(batch_size)
+    task = _random_images(batch_size)
     batch = next(iter(task.splits(batch_size, seed=0).train.batches(batch_size)))
     base = _training_step(build_method("no-xstar", {}, task.network(), task), batch)
     plain = _inference(task.network(), batch)
@@ -127,16 +127,16 @@ def _search(net: torch.nn.Module, task: TranslationTask) -> Callable[[], None]:
     return search
 
 
-def _random_pictures(n: int) -> ImageTask:
+def _random_images(n: int) -> ImageTask:
     rng = np.random.default_rng(0)
     side = IMAGE_SIZE
-    pictures = Pictures(
+    images = Images(
         rng.integers(0, 256, (n, 3, side, side), dtype=np.uint8),
         rng.integers(0, N_CLASSES, n),
         _random_boxes(n, side, rng),
     )
     network = ImageNetworkSettings(name=NETWORK, dropout=0.5)
-    return ImageTask(pictures, pictures, pictures, N_CLASSES, network)
+    return ImageTask(images, images, images, N_CLASSES, network)
 
 
 def _random_boxes(n: int, side: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -151,10 +151,10 @@ def _supply(folder: Path, batch_size: int) -> Callable[[], None]:
     x = open_memmap(folder / "x.npy", mode="w+", dtype=np.uint8, shape=shape)
     x[:] = rng.integers(0, 256, shape, dtype=np.uint8)
     rows = np.arange(N_STORED)
-    pictures = Pictures(x, rows % N_CLASSES, _random_boxes(N_STORED, STORED_SIZE, rng))
-    regions, has = pictures.regions(rows, "real", seed=0)
+    images = Images(x, rows % N_CLASSES, _random_boxes(N_STORED, STORED_SIZE, rng))
+    regions, has = images.regions(rows, "real", seed=0)
     cropping = Cropping(STORED_SIZE, IMAGE_SIZE, flip=True)
-    split = PictureSplit(x, rows, Shown(pictures.y, cropping, regions, has))
+    split = ImageSplit(x, rows, Shown(images.y, cropping, regions, has))
     order = torch.Generator().manual_seed(0)
     batches = chain.from_iterable(
         split.batches(batch_size, shuffle=order) for split in repeat(split)

@@ -21,7 +21,7 @@ from lupi.search import Range, Space
 from lupi.settings import Settings
 
 XstarKind = Literal["region", "vector"]
-"""region: a map (B, 1, H, W) in [0, 1], 1 on the object, aligned with the picture x;
+"""region: a map (B, 1, H, W) in [0, 1], 1 on the object, aligned with the image x;
 vector: (B, D)."""
 
 OutputKind = Literal["classes", "gaussian", "tokens"]
@@ -91,7 +91,7 @@ class Splits:
     val: Split
     test: Split
     also: Mapping[str, Split] = field(default_factory=dict)
-    """Other views of the test rows, scored beside them: such as ten crops of each picture."""
+    """Other views of the test rows, scored beside them: such as ten crops of each image."""
 
 
 class Task(Protocol):

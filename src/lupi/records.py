@@ -7,7 +7,7 @@
                                result.json   written whole, then renamed: the run is finished
                                environment.json  machine and versions (not part of the result)
                                preprocessing.json  how new rows or files become x
-                               samples.npz   a few pictures with their variance maps, if any
+                               samples.npz   a few images with their variance maps, if any
                                failure.txt   traceback of the last attempt, if it failed
                                checkpoint/   weights
 

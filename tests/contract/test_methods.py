@@ -11,7 +11,7 @@ import torch
 
 from conftest import VectorTask, digits_task
 from lupi.core import Batch, Inputs, Method, SequenceTask, Stage, Task
-from lupi.data.xstar import append_xstar
+from lupi.data.xstar.reveal import append_xstar
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, check_kind, find_method, methods
 from lupi.train.run import splits_for
@@ -306,7 +306,7 @@ def test_other_methods_refuse_sentences(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n, m in methods().items() if "vector" not in m.kinds])
-def test_methods_for_pictures_refuse_vectors(name: str) -> None:
+def test_methods_for_images_refuse_vectors(name: str) -> None:
     task = VectorTask()
     with pytest.raises(LupiError, match=f"method {name} can't use x\\* of kind vector"):
         build_method(name, {}, task.network(), task)

@@ -80,15 +80,15 @@ def _double(batch: Batch) -> Batch:
 
 
 def rows_seen(shards: str, n_processes: int, rank: int) -> list[list[str]]:
-    """Return the training pictures that a process passes in each of two epochs."""
+    """Return the training images that a process passes in each of two epochs."""
     settings = streamed(shards, augment={"flip": False, "pad": 0})
     train = build_task(settings.task, settings.network).splits(settings.size, 0).train
     epochs = []
     for epoch in range(2):
         batches = train.batches(settings.train.batch_size, torch.Generator().manual_seed(epoch))
         own = [parts_of(batch, 1, n_processes, rank)[0][0] for batch in batches]
-        pictures = [picture for batch in own for picture in batch.x]
-        epochs.append([hashlib.sha256(picture.numpy()).hexdigest() for picture in pictures])
+        images = [image for batch in own for image in batch.x]
+        epochs.append([hashlib.sha256(image.numpy()).hexdigest() for image in images])
     return epochs
 
 

@@ -13,14 +13,14 @@ from conftest import Here
 from lupi.errors import LupiError
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
-from made_pictures import image_folder
+from made_images import image_folder
 from the_command import lupi
 from tiny_comparison import recorded, write_settings
 
 
 @pytest.fixture
 def pets(tmp_path: Path) -> Path:
-    image_folder(tmp_path / "pets", n_pictures=8)
+    image_folder(tmp_path / "pets", n_images=8)
     return tmp_path
 
 

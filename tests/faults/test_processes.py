@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from made_pictures import image_folder
+from made_images import image_folder
 from the_command import environment, lupi, started
 from tiny_comparison import processes_of, recorded, write_settings
 
@@ -33,7 +33,7 @@ if "multiprocessing.forkserver" in " ".join(sys.orig_argv):
 
 @pytest.fixture
 def pets(tmp_path: Path) -> Path:
-    image_folder(tmp_path / "pets", n_pictures=8)
+    image_folder(tmp_path / "pets", n_images=8)
     write_settings(tmp_path, seeds=1)
     return tmp_path
 

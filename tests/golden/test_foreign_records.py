@@ -126,7 +126,7 @@ def test_two_data_sets_in_one_comparison_are_refused_by_name(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "/etc", "a/b", "..", ""])
 def test_a_run_outside_the_folder_is_refused(tmp_path: Path, name: str) -> None:
-    demo = make_records(tmp_path / "demo", sizes=(75,), n_seeds=1, pictures=False)
+    demo = make_records(tmp_path / "demo", sizes=(75,), n_seeds=1, images=False)
     document = json.loads((demo / "comparison.json").read_text())
     document["runs"][0]["run_id"] = name
     (demo / "comparison.json").write_text(json.dumps(document))

@@ -46,7 +46,7 @@ def partial_xstar(folder: Path) -> Path:
         )
         for frac in fractions
     )
-    return make_records(folder, arms=(*ARMS[:2], *family), sizes=(150, 300), pictures=False)
+    return make_records(folder, arms=(*ARMS[:2], *family), sizes=(150, 300), images=False)
 
 
 CASES: dict[str, Callable[[Path], Path]] = {

@@ -92,10 +92,10 @@ def test_page_asks_the_network_for_nothing(demo: Path) -> None:
     assert sum("plotly.js v" in script for script in page.scripts) == 1
 
 
-def test_page_shows_pictures_variance_and_validation(demo: Path) -> None:
+def test_page_shows_images_variance_and_validation(demo: Path) -> None:
     page = read(write_report(demo))
     images = [v for tag, key, v in page.attributes if (tag, key) == ("img", "src")]
-    assert len(images) == 5 * 3 + 1  # picture, box and variance of each sample; the colour scale
+    assert len(images) == 5 * 3 + 1  # image, box and variance of each sample; the colour scale
     drawn = [value for _, key, value in page.attributes if key == "data-for"]
     assert drawn == ["learning", "variance-1", "validation-1", "validation-2", "validation-3"]
     assert "trunk.site2, n = 300" in page.text
@@ -159,9 +159,9 @@ def test_nothing_finished_yet(demo: Path) -> None:
     assert "No run has finished yet." in page.text
 
 
-def test_task_without_pictures_and_variance(tmp_path: Path) -> None:
+def test_task_without_images_and_variance(tmp_path: Path) -> None:
     plain = (ARMS[0], ARMS[1], replace(ARMS[2], name="distillation"))
-    folder = make_records(tmp_path / "table", arms=plain, pictures=False)
+    folder = make_records(tmp_path / "table", arms=plain, images=False)
     for path in folder.glob("*/metrics.jsonl"):
         path.unlink()
     page = read(write_report(folder))
@@ -190,7 +190,7 @@ def test_broken_files_become_warnings(demo: Path) -> None:
         file.write('{"epoch": 7, "va')
     page = read(write_report(demo))
     before = page.text[: page.text.index("Learning curves")]
-    assert "samples.npz can't be shown as pictures" in before
+    assert "samples.npz can't be shown as images" in before
     assert "environment.json can't be read as a record" in before
     assert "line 7 is torn" in before
 

@@ -14,7 +14,7 @@ from made_records import ARMS, drop_results, make_records
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Path:
-    folder = make_records(tmp_path / "demo", arms=ARMS[:3], sizes=(75,), n_seeds=2, pictures=False)
+    folder = make_records(tmp_path / "demo", arms=ARMS[:3], sizes=(75,), n_seeds=2, images=False)
     drop_results(folder, keep=5)
     return folder
 

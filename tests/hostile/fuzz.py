@@ -15,10 +15,10 @@ except ModuleNotFoundError:
     sys.exit("this needs atheris: pip install atheris")
 
 with atheris.instrument_imports(include=["lupi", "yaml"]):
-    from lupi.data.box_files import PictureNames, read_boxes
-    from lupi.data.index import Findings
-    from lupi.data.pascal import BadXmlError, read_annotation
-    from lupi.data.trees import open_tree
+    from lupi.data.images.layouts.box_files import ImageNames, read_boxes
+    from lupi.data.images.layouts.index import Findings
+    from lupi.data.images.layouts.pascal import BadXmlError, read_annotation
+    from lupi.data.images.layouts.trees import open_tree
     from lupi.errors import LupiError
     from lupi.settings import override, read_yaml
 
@@ -34,7 +34,7 @@ SEEDS = {
 
 
 def read_as_boxes(path: Path) -> None:
-    read_boxes(open_tree(path.parent), path.name, PictureNames(["1.png"]), Findings("skip"))
+    read_boxes(open_tree(path.parent), path.name, ImageNames(["1.png"]), Findings("skip"))
 
 
 READERS: dict[str, Callable[[Path], object]] = {

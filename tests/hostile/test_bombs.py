@@ -191,11 +191,11 @@ def shard_of_a_header(path: Path) -> None:
     os.truncate(path / "train-000000.tar", 8 * 2**30)
 
 
-def shard_of_a_large_picture(path: Path) -> None:
+def shard_of_a_large_image(path: Path) -> None:
     _shard(path, tarfile.REGTYPE, 2**40)
 
 
-def shard_of_a_cut_picture(path: Path) -> None:
+def shard_of_a_cut_image(path: Path) -> None:
     _shard(path, tarfile.REGTYPE, 500 * 2**20)
 
 
@@ -207,7 +207,7 @@ def _shard(path: Path, kind: bytes, size: int) -> None:
 
 
 def rows_of_many_boxes(path: Path) -> None:
-    """50,000 pictures, of which one has 50,000 boxes and all the others would have their room."""
+    """50,000 images, of which one has 50,000 boxes and all the others would have their room."""
     n = 50_000
     rows = {"key": np.arange(n), "label": np.zeros(n, int), "size": np.full((n, 2), 9)}
     rows |= {"crc": np.zeros(n, np.uint32), "n_boxes": np.array([n] + [0] * (n - 1))}
@@ -223,31 +223,35 @@ def rows_of_many_boxes(path: Path) -> None:
 
 YAML = ("from lupi.settings import read_yaml, override", "override(read_yaml(path), [])")
 ARRAYS = ("from lupi.unpack import read_arrays", "read_arrays(path)")
-TREE = ("from lupi.data.trees import open_tree", "open_tree(path).read('wnids.txt')")
-XML = ("from lupi.data.pascal import read_annotation", "read_annotation(path.read_bytes())")
+TREE = ("from lupi.data.images.layouts.trees import open_tree", "open_tree(path).read('wnids.txt')")
+XML = (
+    "from lupi.data.images.layouts.pascal import read_annotation",
+    "read_annotation(path.read_bytes())",
+)
 TABLE = (
-    "import pandas, pyarrow.parquet; from lupi.data import table_file",
-    "table_file.read_table(path)",
+    "import pandas, pyarrow.parquet; from lupi.data.tables import reading",
+    "reading.read_table(path)",
 )
 COCO = (
-    "from lupi.data.box_files import *; from lupi.data.trees import open_tree",
-    "read_boxes(open_tree(path.parent), path.name, PictureNames([]), Findings('skip'))",
+    "from lupi.data.images.layouts.box_files import *; "
+    "from lupi.data.images.layouts.trees import open_tree",
+    "read_boxes(open_tree(path.parent), path.name, ImageNames([]), Findings('skip'))",
 )
-PICTURE = (
-    "from lupi.data.decode import *",
-    "with refusing_bombs(): decode_picture(path.read_bytes(), 64, 'crop')",
+IMAGE = (
+    "from lupi.data.images.decode import *",
+    "with refusing_bombs(): decode_image(path.read_bytes(), 64, 'crop')",
 )
-STREAMED = (PICTURE[0], "decode_picture(path.read_bytes(), 64, 'crop')")
+STREAMED = (IMAGE[0], "decode_image(path.read_bytes(), 64, 'crop')")
 SHARD = (
-    "import numpy; from lupi.data.shards import read_shard",
+    "import numpy; from lupi.data.images.shards.format import read_shard",
     "keys = numpy.arange(1); list(read_shard(name, 'train-000000.tar', keys, keys == 0))",
 )
 SHARD_ROWS = (
-    "import hashlib; from lupi.data.shards import _read_rows",
+    "import hashlib; from lupi.data.images.shards.format import _read_rows",
     "sha256 = hashlib.sha256((path / 'rows.safetensors').read_bytes()).hexdigest()\n"
     "_read_rows(name, sha256, (50_000, 1, 1), 8, 'crop')",
 )
-TEXT = ("from lupi.data.parallel_text import read_lines", "read_lines(path)")
+TEXT = ("from lupi.data.text.parallel_text import read_lines", "read_lines(path)")
 RECORD = ("from lupi.files import read_json", "read_json(path)")
 BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
     (yaml_laughs, ".yaml", YAML, "stands for more than 100,000 values"),
@@ -255,12 +259,12 @@ BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
     (yaml_circle, ".yaml", YAML, "stands for something that contains it"),
     (yaml_depth, ".yaml", YAML, "nested too deeply"),
     (yaml_endless, ".yaml", YAML, "longer than 1,048,576 letters"),
-    (png_100_megapixels, ".png", PICTURE, "BadPictureError"),
-    (png_100_megapixels, ".streamed.png", STREAMED, "BadPictureError"),
+    (png_100_megapixels, ".png", IMAGE, "BadImageError"),
+    (png_100_megapixels, ".streamed.png", STREAMED, "BadImageError"),
     (shard_of_a_header, "", SHARD, "'000000000.png' is no file of at most 536,870,912 bytes"),
-    (shard_of_a_large_picture, "", SHARD, "is no file of at most 536,870,912 bytes"),
-    (shard_of_a_cut_picture, "", SHARD, "it is cut off in '000000000.png'"),
-    (rows_of_many_boxes, "", SHARD_ROWS, "has 50,000 boxes of one picture: too many"),
+    (shard_of_a_large_image, "", SHARD, "is no file of at most 536,870,912 bytes"),
+    (shard_of_a_cut_image, "", SHARD, "it is cut off in '000000000.png'"),
+    (rows_of_many_boxes, "", SHARD_ROWS, "has 50,000 boxes of one image: too many"),
     (parquet_of_a_billion_rows, ".parquet", TABLE, "201,000,000 rows of 1 columns"),
     (npy_of_a_billion_rows, ".npy", ARRAYS, "can't be read as arrays"),
     (npz_of_zeros, ".npz", ARRAYS, "would become 1,200,000,128 bytes"),

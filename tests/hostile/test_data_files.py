@@ -18,18 +18,18 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
-from lupi.data.decode import BadPictureError, decode_mask, decode_picture, refusing_bombs
-from lupi.data.image_folder import ImageFolder
-from lupi.data.index import Findings
-from lupi.data.parallel_text import read_lines
-from lupi.data.pascal import BadXmlError, read_annotation
-from lupi.data.sentence_vectors import VectorFiles
-from lupi.data.table import TableSettings
-from lupi.data.tiny_imagenet import TinyImagenet
-from lupi.data.trees import open_tree
+from lupi.data.images.decode import BadImageError, decode_image, decode_mask, refusing_bombs
+from lupi.data.images.layouts.image_folder import ImageFolder
+from lupi.data.images.layouts.index import Findings
+from lupi.data.images.layouts.pascal import BadXmlError, read_annotation
+from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
+from lupi.data.images.layouts.trees import open_tree
+from lupi.data.tables.columns import TableSettings
+from lupi.data.text.parallel_text import read_lines
+from lupi.data.xstar.sentence_vectors import VectorFiles
 from lupi.errors import LupiError
 from lupi.tasks.table import TableNetworkSettings, TableTask
-from made_pictures import annotation
+from made_images import annotation
 from made_table import HEADER, rows
 
 N_LINES = 6
@@ -54,7 +54,7 @@ def parquet_table() -> bytes:
     return out.getvalue()
 
 
-def picture(format_: str, mode: str = "RGB", **options: Any) -> bytes:
+def image(format_: str, mode: str = "RGB", **options: Any) -> bytes:
     out = io.BytesIO()
     pixels = np.random.default_rng(0).integers(0, 255, (12, 9, 3), dtype=np.uint8)
     Image.fromarray(pixels).convert(mode).save(out, format_, **options)
@@ -103,9 +103,9 @@ def read_xml(path: Path) -> None:
     read_annotation(path.read_bytes())
 
 
-def read_picture(path: Path) -> None:
+def read_image(path: Path) -> None:
     with refusing_bombs():
-        decode_picture(path.read_bytes(), 8, "crop")
+        decode_image(path.read_bytes(), 8, "crop")
 
 
 def read_mask(path: Path) -> None:
@@ -146,22 +146,22 @@ READERS: dict[str, tuple[str, bytes, Callable[[Path], object]]] = {
     "text": ("train.en", b"a dog\nthe cat\n", read_lines),
     "text as gz": ("train.en.gz", gzip.compress(b"a dog\nthe cat\n", mtime=0), read_lines),
     "zip": ("x.zip", zipped(), read_zip),
-    "PNG": ("1.png", picture("PNG"), read_picture),
-    "PNG with a palette": ("1.png", picture("PNG", "P", transparency=3), read_picture),
-    "16-bit PNG": ("1.png", picture("PNG", "I;16"), read_picture),
-    "JPEG": ("1.jpg", picture("JPEG"), read_picture),
-    "CMYK JPEG": ("1.jpg", picture("JPEG", "CMYK"), read_picture),
-    "GIF": ("1.gif", picture("GIF", "P"), read_picture),
-    "TIFF": ("1.tif", picture("TIFF"), read_picture),
-    "TIFF of floats": ("1.tif", picture("TIFF", "F"), read_picture),
-    "WebP": ("1.webp", picture("WEBP"), read_picture),
-    "BMP": ("1.bmp", picture("BMP"), read_picture),
-    "PPM": ("1.ppm", picture("PPM"), read_picture),
-    "mask": ("1.png", picture("PNG", "L"), read_mask),
-    "mask with a palette": ("1.png", picture("PNG", "P"), read_mask),
-    "TIFF as a mask": ("1.tif", picture("TIFF", "F"), read_mask),
+    "PNG": ("1.png", image("PNG"), read_image),
+    "PNG with a palette": ("1.png", image("PNG", "P", transparency=3), read_image),
+    "16-bit PNG": ("1.png", image("PNG", "I;16"), read_image),
+    "JPEG": ("1.jpg", image("JPEG"), read_image),
+    "CMYK JPEG": ("1.jpg", image("JPEG", "CMYK"), read_image),
+    "GIF": ("1.gif", image("GIF", "P"), read_image),
+    "TIFF": ("1.tif", image("TIFF"), read_image),
+    "TIFF of floats": ("1.tif", image("TIFF", "F"), read_image),
+    "WebP": ("1.webp", image("WEBP"), read_image),
+    "BMP": ("1.bmp", image("BMP"), read_image),
+    "PPM": ("1.ppm", image("PPM"), read_image),
+    "mask": ("1.png", image("PNG", "L"), read_mask),
+    "mask with a palette": ("1.png", image("PNG", "P"), read_mask),
+    "TIFF as a mask": ("1.tif", image("TIFF", "F"), read_mask),
 }  # fmt: skip
-TOLD = (LupiError, BadXmlError, BadPictureError)
+TOLD = (LupiError, BadXmlError, BadImageError)
 """What the user gets to see; the latter two as findings that name the file."""
 
 

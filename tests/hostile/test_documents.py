@@ -31,7 +31,7 @@ from lupi.train.run import run
 from lupi.train.settings import RunSettings
 from lupi.train.translating import load_translator
 from made_records import ARMS, make_records
-from made_students import picture_run, table_run
+from made_students import image_run, table_run
 from made_text import write_texts
 
 SETTINGS: dict[str, Any] = {
@@ -151,27 +151,27 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return picture_run(tmp_path_factory.mktemp("pictures"))
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return image_run(tmp_path_factory.mktemp("images"))
 
 
 @pytest.fixture(scope="module")
-def shipped(table: Path, pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def shipped(table: Path, images: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     into = tmp_path_factory.mktemp("shipped")
     return [
         export(table, into / "table", "torch").folder,
-        export(pictures, into / "pictures", "torch").folder,
+        export(images, into / "images", "torch").folder,
         export(table, into / "onnx", "onnx").folder,
     ]
 
 
 def use(folder: Path) -> None:
     student = lupi.load_student(folder)
-    pictures = student.description.pictures
-    n, size = (pictures.n_channels, pictures.image_size) if pictures else (0, 0)
+    images = student.description.images
+    n, size = (images.n_channels, images.image_size) if images else (0, 0)
     x = (
         torch.zeros(2, n, size, size)
-        if pictures
+        if images
         else torch.zeros(2, student.description.encoder().width)
     )
     student.explain(student.outputs(x))  # fmt: skip
@@ -199,8 +199,8 @@ def test_changed_students(shipped: list[Path], data: st.DataObject) -> None:
 
 @fuzzed
 @given(data=st.data())
-def test_changed_runs(table: Path, pictures: Path, data: st.DataObject) -> None:
-    which = data.draw(st.sampled_from([table, pictures]))
+def test_changed_runs(table: Path, images: Path, data: st.DataObject) -> None:
+    which = data.draw(st.sampled_from([table, images]))
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(shutil.copytree(which, Path(temporary) / which.name))
         path = folder / data.draw(st.sampled_from(["settings.json", "preprocessing.json", STUDENT]))

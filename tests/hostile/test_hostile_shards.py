@@ -1,6 +1,6 @@
-"""Shards that went wrong, or that someone bent: the same pictures, or a word to the user.
+"""Shards that went wrong, or that someone bent: the same images, or a word to the user.
 
-`read` goes the whole way: the index, the rows, the network that they ask for, every picture.
+`read` goes the whole way: the index, the rows, the network that they ask for, every image.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
 from hostile_files import HOSTILE_VALUES, as_json, changed_document, damaged_bytes, fuzzed
-from lupi.data.shards import ABOUT, ROWS
+from lupi.data.images.shards.format import ABOUT, ROWS
 from lupi.errors import LupiError
+from lupi.tasks.image_files import shard_images
 from lupi.tasks.imagenet import ImagenetSettings, ImagenetTask
-from lupi.tasks.picture_files import shard_pictures
-from made_pictures import imagenet
+from made_images import imagenet
 
 SHARD = "train-000000.tar"
 Files = dict[str, bytes]
@@ -37,8 +37,8 @@ def settings_of(root: Path) -> ImagenetSettings:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Files:
     folder = tmp_path_factory.mktemp("shards")
-    source = imagenet(folder / "source", n_pictures=5)
-    shard_pictures(settings_of(source), folder / "out", 4, lambda done, total: None)
+    source = imagenet(folder / "source", n_images=5)
+    shard_images(settings_of(source), folder / "out", 4, lambda done, total: None)
     return {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
 
 

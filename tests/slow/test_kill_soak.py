@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from made_pictures import image_folder
+from made_images import image_folder
 from the_command import lupi, started
 from tiny_comparison import processes_of, recorded, write_settings
 
@@ -79,7 +79,7 @@ def kill_in(phase: str, folder: Path, chance: random.Random) -> str:
 
 @pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path: Path) -> None:
-    image_folder(tmp_path / "pets", n_pictures=60)
+    image_folder(tmp_path / "pets", n_images=60)
     write_settings(tmp_path)
     done = lupi("compare", "tiny.yaml", "--out", "undisturbed", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -28,7 +28,7 @@ def find_zip() -> Path | None:
 def test_the_real_zip(tmp_path: Path) -> None:
     settings = {"name": "tiny-imagenet", "root": str(find_zip()), "image_size": 32, "classes": 10}
     task = build_task({**settings, "cache": str(tmp_path)}, {"width": 4})
-    assert task.found["training picture without x*"] == 0
+    assert task.found["training image without x*"] == 0
     assert all("converted" in kind for kind in list(task.found)[1:])  # nothing is bad
     splits = task.splits(4500, seed=0)
     assert (len(splits.train), len(splits.val), len(splits.test)) == (4500, 500, 500)
@@ -50,7 +50,7 @@ def test_the_real_zip(tmp_path: Path) -> None:
     reason=f"no shared/data/{NAME} above the project, and LUPI_TINY_IMAGENET is not set",
 )
 def test_shards_of_the_real_zip_hold_the_rows_of_the_cache(tmp_path: Path) -> None:
-    """Of classes with greyscale pictures among them."""
+    """Of classes with greyscale images among them."""
     settings = {"name": "tiny-imagenet", "root": str(find_zip()), "classes": 8, "n_train": 100}
     shard_task(settings, tmp_path / "shards", 150, lambda done, total: None)
     roots = (settings["root"], str(tmp_path / "shards"))

@@ -204,7 +204,7 @@ def test_demo_prints_its_settings(here: Here) -> None:
 
 @pytest.fixture
 def made(tmp_path: Path) -> str:
-    make_records(tmp_path / "made", arms=ARMS[:3], sizes=(20, 40), n_seeds=2, pictures=False)
+    make_records(tmp_path / "made", arms=ARMS[:3], sizes=(20, 40), n_seeds=2, images=False)
     return "made"
 
 

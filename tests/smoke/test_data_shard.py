@@ -9,7 +9,7 @@ import pytest
 from conftest import Here
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
-from made_pictures import image_folder
+from made_images import image_folder
 
 SETTINGS = """\
 name: mine
@@ -26,7 +26,7 @@ seeds: 2
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    image_folder(tmp_path / "pets", n_pictures=8)
+    image_folder(tmp_path / "pets", n_images=8)
     (tmp_path / "mine.yaml").write_text(SETTINGS)
     return tmp_path
 
@@ -34,22 +34,22 @@ def folder(tmp_path: Path) -> Path:
 def test_a_comparison_from_shards(folder: Path, here: Here) -> None:
     code, out, err = here("data", "shard", "mine.yaml", "--out", "shards", "--shard-size", "3")
     assert code == 0, err
-    assert "train  8 pictures in 3 shards" in out
+    assert "train  8 images in 3 shards" in out
     code, out, _ = here(
         "data", "shard", "mine.yaml", "--out", "shards", "--shard-size", "3", "--json"
     )
-    assert json.loads(out)["n_pictures"] == {"train": 8, "val": 4, "test": 4}
+    assert json.loads(out)["n_images"] == {"train": 8, "val": 4, "test": 4}
     code, out, err = here("compare", "mine.yaml", "--set", "task.root=shards", "--json")
     assert code == 0, err
     assert json.loads(out)["n_finished"] == 6
     assert not (folder / ".lupi-cache").exists()
 
 
-def test_pictures_in_no_files(folder: Path, here: Here) -> None:
+def test_images_in_no_files(folder: Path, here: Here) -> None:
     (folder / "digits.yaml").write_text(SETTINGS.replace("image-folder, root: pets", "digits"))
     code, _, err = here("data", "shard", "digits.yaml", "--out", "shards")
     assert code == 2
-    assert "digits has no pictures in files; tiny-imagenet, imagenet, image-folder have" in err
+    assert "digits has no images in files; tiny-imagenet, imagenet, image-folder have" in err
 
 
 class StoppedError(Exception):

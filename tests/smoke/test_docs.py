@@ -10,7 +10,7 @@ import pytest
 import sklearn
 
 from conftest import Here
-from made_pictures import image_folder
+from made_images import image_folder
 from made_table import rows, write_csv
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_lupi_commands(tmp_path: Path, here: Here) -> None:
     """In the order of the pages, as a reader would; training is cut short, nothing else."""
     assert LUPI
     write_csv(tmp_path / "deliveries.csv", rows())  # the reader's own table
-    image_folder(tmp_path / "pets", n_pictures=40)  # … and pictures
+    image_folder(tmp_path / "pets", n_images=40)  # … and images
     for _, block in blocks("yaml"):
         if named := re.match(r"# (\S+\.yaml)\n", block):
             (tmp_path / named[1]).write_text(block)
@@ -99,7 +99,7 @@ def test_every_setting_is_documented() -> None:
     from lupi.compare.tuning import TuningSettings
     from lupi.methods.registry import methods
     from lupi.settings import Settings
-    from lupi.tasks.picture_files import AugmentSettings
+    from lupi.tasks.image_files import AugmentSettings
     from lupi.tasks.registry import TASKS
     from lupi.theory.curves import BoundSettings
     from lupi.train.classical import CLASSICAL

@@ -9,7 +9,7 @@ import pytest
 from test_own_table import COLUMNS, SHORT
 
 from conftest import Here
-from made_students import picture_run, table_run
+from made_students import image_run, table_run
 from made_table import HEADER, rows, write_csv
 from the_command import lupi
 
@@ -76,8 +76,8 @@ def test_bad_rows_stop_or_are_counted(table: Path, here: Here) -> None:
     assert "skipped 1 of 4 inputs" in said
 
 
-def test_pictures_files_and_folders(tmp_path: Path, here: Here) -> None:
-    run = str(picture_run(tmp_path))
+def test_images_files_and_folders(tmp_path: Path, here: Here) -> None:
+    run = str(image_run(tmp_path))
     code, out, _ = here("predict", run, "pets/cats/0.png", "pets/dogs")
     assert code == 0
     lines = [json.loads(line) for line in out.splitlines()]
@@ -90,7 +90,7 @@ def test_pictures_files_and_folders(tmp_path: Path, here: Here) -> None:
     Path("pets/dogs/broken.png").write_bytes(b"nothing")
     code, _, said = here("predict", run, "pets/dogs")
     assert code == 2
-    assert "pets/dogs/broken.png: no picture format" in said.replace("\n", " ")
+    assert "pets/dogs/broken.png: no image format" in said.replace("\n", " ")
     code, out, said = here("predict", run, "pets/dogs", "none.png", "--on-bad", "skip")
     assert (code, len(out.splitlines())) == (0, 8)
     assert "skipped 2 of 10 inputs" in said

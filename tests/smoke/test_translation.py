@@ -12,7 +12,7 @@ import pytest
 import yaml
 from sacrebleu.metrics.bleu import BLEU
 
-from made_pictures import save_picture
+from made_images import save_image
 from made_text import write_texts
 from the_command import inside
 
@@ -92,12 +92,12 @@ def test_the_pages_commands_run_and_its_scores_are_the_recorded_ones(folder: Pat
     assert "p = " in paired or "p_value" in paired
 
 
-def test_vectors_of_pictures(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_of_images(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
     (folder / "my_networks.py").write_text(NETWORKS)
     for i in range(3):
-        save_picture(folder / f"pictures/{i}.jpg", seed=i)
+        save_image(folder / f"images/{i}.jpg", seed=i)
     do(commands()[2])
     assert (folder / "vectors.npz").exists()
 

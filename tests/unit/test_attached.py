@@ -95,7 +95,7 @@ class Detour(nn.Module):
         return self.drop(x)  # type: ignore[no-any-return]
 
 
-def picture() -> Tensor:
+def image() -> Tensor:
     return torch.randn(ROWS, 3, 8, 8)
 
 
@@ -108,8 +108,8 @@ def series() -> Tensor:
 
 
 CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], Any], list[str] | None]] = {
-    "vgg": (vgg, picture, None),
-    "resnet": (Residual, picture, ["block", "stem"]),
+    "vgg": (vgg, image, None),
+    "resnet": (Residual, image, ["block", "stem"]),
     "transformer": (Transformer, sentences, None),
     "lstm": (Lstm, series, None),
 }
@@ -202,9 +202,7 @@ def test_it_is_the_method_of_the_comparisons() -> None:
 def test_an_optimizer_may_be_made_before_the_first_batch() -> None:
     attached = lupi.attach(vgg(), XSTAR)
     optimizer = torch.optim.Adam(attached.parameters(), lr=0.1)
-    attached.loss(
-        picture(), torch.zeros(ROWS, dtype=torch.long), torch.randn(ROWS, XSTAR)
-    ).backward()
+    attached.loss(image(), torch.zeros(ROWS, dtype=torch.long), torch.randn(ROWS, XSTAR)).backward()
     before = copy.deepcopy(attached.noise.state_dict())
     optimizer.step()
     for key, weight in attached.noise.state_dict().items():
@@ -213,7 +211,7 @@ def test_an_optimizer_may_be_made_before_the_first_batch() -> None:
 
 
 def test_weights_load_before_the_first_batch() -> None:
-    x, xstar = picture(), torch.randn(ROWS, XSTAR)
+    x, xstar = image(), torch.randn(ROWS, XSTAR)
     first = moved(lupi.attach(vgg(), XSTAR, example=(x, xstar)))
     second = lupi.attach(vgg(), XSTAR)
     second.load_state_dict(first.state_dict())
@@ -225,7 +223,7 @@ def test_one_encoder_for_all_sites_is_passed_once() -> None:
     encoder = nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.Tanh())
     encoder.register_forward_hook(lambda *_: passes.append(1))
     attached = lupi.attach(vgg(), encoder)
-    x, xstar = picture(), torch.randn(ROWS, 1, 4, 4)
+    x, xstar = image(), torch.randn(ROWS, 1, 4, 4)
     attached(x, xstar)
     assert len(passes) == 1
     moved(attached)
@@ -239,7 +237,7 @@ def test_an_encoder_may_take_tokens() -> None:
     attached = lupi.attach(vgg(), encoder)
     has = torch.arange(ROWS) > 2
     tokens = torch.randint(0, 9, (ROWS, 5))
-    loss = attached.loss(picture(), torch.zeros(ROWS, dtype=torch.long), tokens, has_xstar=has)
+    loss = attached.loss(image(), torch.zeros(ROWS, dtype=torch.long), tokens, has_xstar=has)
     assert loss.isfinite()
 
 
@@ -249,7 +247,7 @@ def test_a_network_for_each_site() -> None:
         "8": nn.Sequential(nn.Flatten(), nn.LazyLinear(16)),
     }
     attached = lupi.attach(vgg(), hstars)
-    x, mask = picture(), torch.randn(ROWS, 1, 8, 8)
+    x, mask = image(), torch.randn(ROWS, 1, 8, 8)
     attached.loss(x, torch.zeros(ROWS, dtype=torch.long), mask).backward()
     logvars = attached.logvars(mask)
     assert {site: tuple(logvar.shape) for site, logvar in logvars.items()} == {
@@ -259,8 +257,8 @@ def test_a_network_for_each_site() -> None:
 
 
 def test_rows_without_xstar() -> None:
-    attached = moved(lupi.attach(vgg(), XSTAR, example=(picture(), torch.randn(ROWS, XSTAR))))
-    x, xstar, has = picture(), torch.randn(ROWS, XSTAR), torch.arange(ROWS) % 2 == 0
+    attached = moved(lupi.attach(vgg(), XSTAR, example=(image(), torch.randn(ROWS, XSTAR))))
+    x, xstar, has = image(), torch.randn(ROWS, XSTAR), torch.arange(ROWS) % 2 == 0
     expected = output(attached, x, xstar, has_xstar=has)
     by_nan = output(attached, x, xstar.where(has[:, None], torch.nan))
     assert torch.equal(by_nan, expected)
@@ -288,7 +286,7 @@ def test_one_dropout_layer_may_serve_places_of_the_same_width() -> None:
 
 
 def test_copies_and_pickles_are_whole() -> None:
-    x, xstar = picture(), torch.randn(ROWS, XSTAR)
+    x, xstar = image(), torch.randn(ROWS, XSTAR)
     attached = moved(lupi.attach(vgg(), XSTAR, example=(x, xstar)))
     expected = output(attached, x, xstar)
     for other in (copy.deepcopy(attached), pickle.loads(pickle.dumps(attached))):
@@ -301,7 +299,7 @@ def test_parts_that_are_frozen_stay_so_and_get_no_noise() -> None:
     attached = lupi.attach(net, XSTAR)
     net[1].eval()
     net[3].eval()
-    x, xstar = picture(), torch.randn(ROWS, XSTAR)
+    x, xstar = image(), torch.randn(ROWS, XSTAR)
     attached(x, xstar)
     attached.predict(x)
     assert not net[1].training
@@ -310,7 +308,7 @@ def test_parts_that_are_frozen_stay_so_and_get_no_noise() -> None:
 
 
 def test_data_parallel_training_sees_every_weight(tmp_path: Path) -> None:
-    x, xstar = picture(), torch.randn(ROWS, XSTAR)
+    x, xstar = image(), torch.randn(ROWS, XSTAR)
     attached = lupi.attach(vgg(), XSTAR, example=(x, xstar))
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{tmp_path}/meet", rank=0, world_size=1
@@ -345,13 +343,13 @@ def test_a_compiled_network_follows_xstar() -> None:
         (lambda: lupi.attach(vgg(), 3, ["fc"]), "no site of the network matches 'fc'"),
         (lambda: lupi.attach(vgg(), {"8": nn.Linear(3, 16)}, ["8"]), "leave `sites` out"),
         (lambda: lupi.attach(vgg(), {"*": nn.Linear(3, 16)}), r"'\*' is a pattern"),
-        (lambda: lupi.attach(vgg(), 3)(picture()), "training takes x\\*"),
+        (lambda: lupi.attach(vgg(), 3)(image()), "training takes x\\*"),
         (
-            lambda: lupi.attach(vgg(), 3)(picture(), torch.randn(ROWS, 4)),
+            lambda: lupi.attach(vgg(), 3)(image(), torch.randn(ROWS, 4)),
             r"x\* is \(6, 4\); expected \(rows, 3\)",
         ),
         (
-            lambda: lupi.attach(vgg(), {"8": nn.Linear(3, 5)})(picture(), torch.randn(ROWS, 3)),
+            lambda: lupi.attach(vgg(), {"8": nn.Linear(3, 5)})(image(), torch.randn(ROWS, 3)),
             r"site 8: a log-variance of shape \(6, 5\) can't be fitted to .* \(6, 16\)",
         ),
         (

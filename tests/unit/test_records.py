@@ -89,6 +89,6 @@ def test_a_folder_without_comparison_says_what_to_give(tmp_path: Path) -> None:
         read_comparison(tmp_path)
 
 
-def test_where_pictures_are_cached_is_no_part_of_a_runs_identity() -> None:
+def test_where_images_are_cached_is_no_part_of_a_runs_identity() -> None:
     assert run_identity(settings(0, cache="here")) == run_identity(settings(0, cache="there"))
     assert run_identity(settings(0, n_fragments=3)) != AAA

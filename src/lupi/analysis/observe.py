@@ -22,7 +22,7 @@ from lupi.train.finished import FinishedRun, read_finished
 
 BATCH = 256
 N_SAMPLES = 4
-"""Pictures kept of those answered right, and as many of those answered wrong."""
+"""Images kept of those answered right, and as many of those answered wrong."""
 
 Parts = dict[str, list[Tensor]]
 
@@ -124,7 +124,7 @@ def _inside_outside(variance: Tensor, mask: Tensor) -> tuple[Floats, Floats]:
 
 
 def _samples(rows: dict[str, Tensor], noise: dict[str, Tensor]) -> dict[str, NDArray[Any]]:
-    """Keep the first pictures answered right and the first answered wrong, with their maps."""
+    """Keep the first images answered right and the first answered wrong, with their maps."""
     maps = {site: logvar for site, logvar in noise.items() if logvar.dim() == 4}
     if "right" not in rows or "x" not in rows or not maps:
         return {}

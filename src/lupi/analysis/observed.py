@@ -1,4 +1,4 @@
-"""What was seen of a trained run's noise: plain arrays, a row per picture or example."""
+"""What was seen of a trained run's noise: plain arrays, a row per image or example."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -41,7 +41,7 @@ class Observed:
     right: NDArray[np.bool_] | None
     """(rows,) whether the class was right; None where there are no classes."""
     region_frac: Floats | None
-    """(rows,) the part of the picture that x* marks; None where x* is a vector."""
+    """(rows,) the part of the image that x* marks; None where x* is a vector."""
     sites: tuple[SiteNoise, ...]
     samples: dict[str, NDArray[Any]] = field(default_factory=dict)
-    """Some pictures, as in a run's samples.npz; empty where x is no picture."""
+    """Some images, as in a run's samples.npz; empty where x is no image."""

@@ -14,7 +14,7 @@ from lupi.errors import LupiError
 
 
 class _Task(StrEnum):
-    pictures = "pictures"
+    images = "images"
     translation = "translation"
 
 
@@ -23,7 +23,7 @@ def bench(
         list[str] | None,
         typer.Argument(help="Which methods, by default all of them. Or `compare`: see below."),
     ] = None,
-    task: Annotated[_Task, typer.Option(help="What they are measured on.")] = _Task.pictures,
+    task: Annotated[_Task, typer.Option(help="What they are measured on.")] = _Task.images,
     rounds: Annotated[int, typer.Option(min=2, help="Measurements of each, in turns.")] = 6,
     batch_size: Annotated[int, typer.Option(min=1)] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
@@ -41,7 +41,7 @@ def bench(
     """Measure a training step of each method on a VGG-16-BN at 64x64, against no-xstar's.
 
     Also the student's inference, the method detached, against a plain network's, and a batch of
-    augmented pictures from a cache against the step that consumes it. Both sides of a ratio take
+    augmented images from a cache against the step that consumes it. Both sides of a ratio take
     turns in one process, so a noisy machine disturbs both alike: trust the ratios only.
 
     On translation: a training step of 2-layer LSTMs with 256 units, and beam search with 12
@@ -64,21 +64,21 @@ def bench(
     known = {
         name: method
         for name, method in all_methods().items()
-        if task is _Task.pictures or "tokens" in method.output_kinds
+        if task is _Task.images or "tokens" in method.output_kinds
     }
     names = [find_method(name).name for name in methods] if methods else list(known)
-    on_pictures = task is _Task.pictures
-    if onnx and not on_pictures:
-        raise LupiError("--onnx is for pictures: students of sentences are not exported")
-    if on_pictures:
+    on_images = task is _Task.images
+    if onnx and not on_images:
+        raise LupiError("--onnx is for images: students of sentences are not exported")
+    if on_images:
         measured = benchmarks.measure(names, rounds, batch_size, threads, onnx)
     else:
         measured = benchmarks.measure_translation(names, rounds, batch_size, threads)
-    total = (1 if on_pictures else 0) + (3 if onnx else 2) * len(names)
+    total = (1 if on_images else 0) + (3 if onnx else 2) * len(names)
     rows = list(track(measured, "measuring", total=total, console=stderr))
     about = (
         {"network": benchmarks.NETWORK, "image_size": benchmarks.IMAGE_SIZE}
-        if on_pictures
+        if on_images
         else {"network": "lstm", "n_units": benchmarks.N_UNITS}
     )
     if as_json:
@@ -95,7 +95,7 @@ def bench(
         return
     table = Table(box=None, pad_edge=False)
     numbers = ("ratio", "seconds", "a second")
-    for column in ("what", "of", "ratio", "to", "seconds", *([] if on_pictures else ["a second"])):
+    for column in ("what", "of", "ratio", "to", "seconds", *([] if on_images else ["a second"])):
         table.add_column(column, justify="right" if column in numbers else "left")
     for row in sorted(rows, key=lambda row: str(row["what"])):
         seconds = f"{row['seconds']:.4f} / {row['seconds_over']:.4f}"

@@ -33,7 +33,7 @@ def bounds(
         bool, typer.Option("--simulate", help="Simulate the oracle, too: a few seconds.")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Where the picture goes: .html, or .svg for the drawing alone.")
+        Path, typer.Option(help="Where the image goes: .html, or .svg for the drawing alone.")
     ] = Path("runs/bounds.html"),
     as_json: Json = False,
 ) -> None:
@@ -88,7 +88,7 @@ def bounds(
         if simulate:
             print()
             _print_table(*simulation_table(constants.simulation.sizes, ways))
-    say(f"picture: {out}")
+    say(f"image: {out}")
 
 
 def _of_network(name: NetworkName) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def run_comparison(
 
 
 def prepared_plan(raw: dict[str, Any]) -> "Plan":
-    """Check the settings of a comparison, decode its pictures, say what is odd, list its runs."""
+    """Check the settings of a comparison, decode its images, say what is odd, list its runs."""
     from lupi.compare.plan import check, make_plan
     from lupi.compare.settings import ComparisonSettings
 

@@ -9,7 +9,7 @@ from rich.markup import escape
 from lupi.cli.output import Json, Sets, print_json, progress_of, resumable, say
 
 app = typer.Typer(
-    help="Prepare data: `lupi data shard` writes pictures with boxes into webdataset shards.",
+    help="Prepare data: `lupi data shard` writes images with boxes into webdataset shards.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -27,19 +27,19 @@ def shard(
         typer.Argument(
             metavar="FILE",
             help="A comparison's YAML file, or the name of one that comes with lupi: its `task` "
-            "says which pictures.",
+            "says which images.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the shards.")],
-    shard_size: Annotated[int, typer.Option(min=1, help="Pictures in a shard.")] = 2000,
+    shard_size: Annotated[int, typer.Option(min=1, help="Images in a shard.")] = 2000,
     set_: Sets = None,
     as_json: Json = False,
 ) -> None:
-    """Write the pictures of a task, with labels and boxes, into webdataset shards.
+    """Write the images of a task, with labels and boxes, into webdataset shards.
 
     For data that do not fit: training then streams them, from this folder or from wherever you copy
-    it, if `task.root` says so. Same rows, same held-out pictures, same pixels as from the files.
-    Every picture is decoded once to find bad ones (`task.on_bad`), and goes into its shard as it
+    it, if `task.root` says so. Same rows, same held-out images, same pixels as from the files.
+    Every image is decoded once to find bad ones (`task.on_bad`), and goes into its shard as it
     was. Stopped, it goes on where it was.
 
     Example: `lupi data shard paper/sizes --set task.root=/data/imagenet --out /data/shards`, then
@@ -50,20 +50,20 @@ def shard(
     raw = read_settings(settings, set_ or [])
 
     from lupi.compare.settings import ComparisonSettings  # seconds: not before the file was found
-    from lupi.data.index import PARTS, Finding, Findings
+    from lupi.data.images.layouts.index import PARTS, Finding, Findings
     from lupi.tasks.registry import shard_task
 
     task = ComparisonSettings.parse(raw, "").task
-    with resumable(), progress_of("pictures") as show:
+    with resumable(), progress_of("images") as show:
         about = shard_task(task, out, shard_size, show)
-    counts = {part: sum(about["n_pictures"][part]) for part in PARTS}
-    n_shards = {part: len(about["n_pictures"][part]) for part in PARTS}
+    counts = {part: sum(about["n_images"][part]) for part in PARTS}
+    n_shards = {part: len(about["n_images"][part]) for part in PARTS}
     bad, notes = ([Finding(**found) for found in about[kind]] for kind in ("bad", "notes"))
     for line in Findings("skip", bad, notes).lines():
         say(escape(line))
     if as_json:
-        print_json({"folder": str(out), "n_pictures": counts, "n_shards": n_shards})
+        print_json({"folder": str(out), "n_images": counts, "n_shards": n_shards})
         return
     for part, n in counts.items():
-        print(f"{part:5}  {n} pictures in {n_shards[part]} shards")
+        print(f"{part:5}  {n} images in {n_shards[part]} shards")
     say(f"to train from them: --set task.root={escape(str(out))}")

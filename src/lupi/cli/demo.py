@@ -21,7 +21,7 @@ def demo(
 ) -> None:
     """Compare heteroscedastic dropout with its controls on cluttered digits, in some minutes.
 
-    x is a picture of a handwritten digit among fragments of others, x* the digit's box, known
+    x is an image of a handwritten digit among fragments of others, x* the digit's box, known
     in training only. Nothing is downloaded. Ends with a verdict and `runs/demo/report.html`.
     """
     import yaml

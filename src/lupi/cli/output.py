@@ -64,10 +64,10 @@ def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def prepare_data(task: dict[str, Any]) -> None:
-    """Decode a task's pictures, if it has any to decode, under a bar; say what was found."""
+    """Decode a task's images, if it has any to decode, under a bar; say what was found."""
     from lupi.tasks.registry import prepare_task
 
-    with progress_of("decoding pictures") as show:
+    with progress_of("decoding images") as show:
         lines = prepare_task(task, show)
     for line in lines:
         say(escape(line))

@@ -27,7 +27,7 @@ def predict(
     ],
     inputs: Annotated[
         list[Path] | None,
-        typer.Argument(help="Tables, or pictures and folders of them; - is stdin."),
+        typer.Argument(help="Tables, or images and folders of them; - is stdin."),
     ] = None,
     format_: Annotated[
         Literal["jsonl", "csv"], typer.Option("--format", help="JSON lines, or CSV with a head.")
@@ -41,11 +41,11 @@ def predict(
     ] = 128,
     threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
 ) -> None:
-    """Predict with a student: a line on stdout for each row or picture, as they are done.
+    """Predict with a student: a line on stdout for each row or image, as they are done.
 
     Classes come with their probabilities, numbers with mean and standard deviation. A table is
     CSV (also from stdin) or Parquet with the columns that the student was trained on; others, x*
-    among them, are ignored. `row` counts the rows of a file from 1. Of pictures, stdin (-) is a
+    among them, are ignored. `row` counts the rows of a file from 1. Of images, stdin (-) is a
     list of files.
 
     Example: `lupi predict shipped new.csv --format csv > predictions.csv`
@@ -93,7 +93,7 @@ def predict(
     if n_bad:
         say(f"skipped {n_bad} of {n_bad + n_done} inputs")
     if not n_done:
-        raise LupiError("there was nothing to predict: no row or picture was understood")
+        raise LupiError("there was nothing to predict: no row or image was understood")
 
 
 def _lines() -> Iterator[str]:

@@ -16,8 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lupi.core import Batch
-from lupi.data.given_xstar import check_xstar
 from lupi.data.subsets import nested_rows
+from lupi.data.xstar.given import check_xstar
 from lupi.errors import LupiError
 from lupi.estimators.task import ArrayTask
 from lupi.methods.registry import find_method

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Control, OutputKind, Split, Splits, XstarKind
-from lupi.data.vectors import VectorSplit
+from lupi.data.tables.vectors import VectorSplit
 from lupi.nn.gaussian import gaussian_cross_entropy
 from lupi.nn.mlp import MLP
 from lupi.records import Metric

@@ -4,7 +4,7 @@
 
 Lopez-Paz, Bottou, Schölkopf, Vapnik: "Unifying distillation and privileged information", ICLR
 2016. T = lambda = 1 is what the paper's text fixes; it scans both on MNIST. What is ours: where
-x* is a region, the teacher is a network like the student that sees the blacked-out picture; where
+x* is a region, the teacher is a network like the student that sees the blacked-out image; where
 y is a number, the teacher gives a normal distribution (the paper's SARCOS: a number).
 """
 
@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Stage, Task
-from lupi.data.regions import blackout
+from lupi.data.images.regions import blackout
 from lupi.nn import rows
 from lupi.nn.soft_labels import SoftReading, count_outputs, imitation_loss
 from lupi.search import Range, Space

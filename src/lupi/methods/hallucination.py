@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.regions import blackout
+from lupi.data.images.regions import blackout
 from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.taps import leaving, linear_layers, try_pass

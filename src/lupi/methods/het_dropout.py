@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, SequenceTask, Stage, Task
-from lupi.data.regions import blackout, mask_box
+from lupi.data.images.regions import blackout, mask_box
 from lupi.errors import LupiError
 from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
@@ -73,7 +73,7 @@ class HetDropoutSettings(Settings):
     shared_dims: tuple[int, ...] | None = None
     """Dimensions that share one draw; 0 is the batch. By default time, at sites of a sequence."""
     fc_input: Literal["blackout", "box"] = "blackout"
-    """What h* sees of a region at sites without a map: the `blackout` picture through the
+    """What h* sees of a region at sites without a map: the `blackout` image through the
     student's own convolutions, as in the paper, or the four numbers of the `box`."""
     per_channel: bool = False
     """At sites with a map: a variance map for each channel, or one for all."""
@@ -85,7 +85,7 @@ class HetDropoutSettings(Settings):
     """`official` is the authors' code: ReLU log-variance, penalty beta * ||sigma||;
     `official-translation` that for sentences, which has no ReLU."""
     curriculum: Literal[False] | Curriculum = False
-    """Train in phases, as the paper does with 600K pictures: `true`, or keys of the phases."""
+    """Train in phases, as the paper does with 600K images: `true`, or keys of the phases."""
 
     @field_validator("curriculum", mode="before")
     @classmethod
@@ -194,7 +194,7 @@ class HetDropout(Method):
 
     @torch.no_grad()
     def _trunk_features(self, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
-        """Pass blacked-out pictures through the student's convolutions, (B, features).
+        """Pass blacked-out images through the student's convolutions, (B, features).
 
         No graph, as the paper cuts this gradient. Batch norms use the batch's statistics without
         recording them, and see only the rows that have x*.
@@ -213,7 +213,7 @@ class HetDropout(Method):
             return 0
         if not isinstance(getattr(self.net, "trunk", None), nn.Module):
             raise LupiError(
-                "fc_input: blackout passes pictures through the network's `trunk`, and this one "
+                "fc_input: blackout passes images through the network's `trunk`, and this one "
                 "has none; use `fc_input: box`, or call its convolutions `trunk`"
             )
         with torch.no_grad(), untracked(self.net):

@@ -34,7 +34,7 @@ class ImaginationSettings(Settings):
 
 
 class Imagination(Method):
-    """Train to translate, and to tell which picture a sentence describes."""
+    """Train to translate, and to tell which image a sentence describes."""
 
     name = "imagination"
     summary = "the encoder predicts the vector x*, by a margin (IJCNLP 2017)"

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.regions import blackout
+from lupi.data.images.regions import blackout
 from lupi.errors import LupiError
 from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
@@ -87,7 +87,7 @@ class MimlFcn(Method):
     def _count_features(self) -> int:
         if not isinstance(getattr(self.net, "trunk", None), nn.Module):
             raise LupiError(
-                "miml-fcn passes blacked-out pictures through the network's `trunk`, and this one "
+                "miml-fcn passes blacked-out images through the network's `trunk`, and this one "
                 "has none; call its convolutions `trunk`"
             )
         with torch.no_grad(), untracked(self.net):

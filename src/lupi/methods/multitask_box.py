@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.regions import mask_box
+from lupi.data.images.regions import mask_box
 from lupi.nn import rows
 from lupi.nn.heads import head_like
 from lupi.nn.sites import find_sites, reading, site_shapes

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.regions import blackout
+from lupi.data.images.regions import blackout
 from lupi.nn import rows
 from lupi.nn.decoder import Decoder
 from lupi.nn.sites import find_sites, map_sites, reading
@@ -28,7 +28,7 @@ class MultitaskMaskSettings(Settings):
     weight: float = Field(0.1, ge=0)
     """Of the decoder's loss."""
     target: Literal["mask", "rgb"] = "mask"
-    """The black and white `mask` (cross-entropy), or the `rgb` of the blacked-out picture
+    """The black and white `mask` (cross-entropy), or the `rgb` of the blacked-out image
     (smooth L1)."""
     site: str | None = None
     """The map that the decoder reads, such as `trunk.site3`; by default the last one."""
@@ -54,7 +54,7 @@ class MultitaskMask(Method):
         example = task.example()
         maps = map_sites(net, example, settings.site)
         *_, (name, deepest) = maps.items()
-        shapes = [example.shape[1:], *maps.values()]  # from the picture down to the deepest map
+        shapes = [example.shape[1:], *maps.values()]  # from the image down to the deepest map
         sizes = dict.fromkeys((shape[1], shape[2]) for shape in reversed(shapes))
         sizes.pop((deepest[1], deepest[2]))
         n_out = 1 if settings.target == "mask" else example.shape[1]

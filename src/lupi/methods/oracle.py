@@ -4,7 +4,7 @@
 
 Not a competitor, a yardstick: it is marked in records, tables and reports, and no verdict says
 that x* helps because of it. h is the student's network; of a region, g is a second one that sees
-the blacked-out picture; of a vector, g is a hidden layer over h's last features and x*. Of
+the blacked-out image; of a vector, g is a hidden layer over h's last features and x*. Of
 sentences, x* changes the first state of the decoder instead (Calixto, Liu, Campbell, EMNLP 2017).
 """
 
@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.regions import blackout
+from lupi.data.images.regions import blackout
 from lupi.errors import LupiError
 from lupi.nn import rows
 from lupi.nn.seq2seq import Seq2Seq, VectorStarted
@@ -30,7 +30,7 @@ class OracleSettings(Settings):
 
 
 class OracleNetwork(nn.Module):
-    """Predict from x with x* appended to its channels (`lupi.data.xstar.append_xstar`)."""
+    """Predict from x with x* appended to its channels (`lupi.data.xstar.reveal.append_xstar`)."""
 
     def __init__(self, net: nn.Module, task: Task, n_hidden: int) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class OracleNetwork(nn.Module):
             )
         x, xstar, has = x.split(self.n_channels, dim=1)
         if self.is_region:
-            # Where no region is known, the whole picture is seen.
+            # Where no region is known, the whole image is seen.
             own, correction = self.net(x), self.xstar_net(blackout(x, xstar.where(has > 0, 1.0)))
             return torch.add(own, correction)
         with entering(linear_layers(self.net)[-1]) as seen:
@@ -68,7 +68,7 @@ class OracleNetwork(nn.Module):
 
 
 def _per_row(values: Tensor) -> Tensor:
-    """Return (B, D) of what `append_xstar` repeated at each place of a picture."""
+    """Return (B, D) of what `append_xstar` repeated at each place of an image."""
     return values.flatten(2)[..., 0] if values.dim() > 2 else values
 
 

@@ -5,7 +5,7 @@
 Collier, Jenatton, Kokiopoulou, Berent: "Transfer and marginalize: explaining away label noise
 with privileged information", ICML 2022. psi has no gradient into phi, and fits the labels averaged
 over x*. The head pi is that of the authors' public code. What is ours: a row without x* goes
-through pi with no embedding of x*; of a region, pi sees phi of the blacked-out picture.
+through pi with no embedding of x*; of a region, pi sees phi of the blacked-out image.
 """
 
 from typing import Literal
@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.regions import blackout, mask_box
+from lupi.data.images.regions import blackout, mask_box
 from lupi.errors import LupiError
 from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
@@ -32,7 +32,7 @@ class TramSettings(Settings):
     n_hidden: int = Field(1024, ge=1)
     """Units of both hidden layers of the head that sees x*."""
     region_input: Literal["blackout", "box"] = "blackout"
-    """What that head sees of a region: features of the `blackout` picture, or the four numbers of
+    """What that head sees of a region: features of the `blackout` image, or the four numbers of
     the `box`."""
 
 
@@ -109,7 +109,7 @@ class Tram(Method):
 
     @torch.no_grad()
     def _features(self, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
-        """Return phi of the blacked-out pictures, without a graph; zeros for rows without x*."""
+        """Return phi of the blacked-out images, without a graph; zeros for rows without x*."""
         features = x.new_zeros(len(x), self._n_features)
         if rows.any_xstar(has):
             with rows.with_xstar(), untracked(self.net), entering(self._own_head) as seen:

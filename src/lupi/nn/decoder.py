@@ -1,4 +1,4 @@
-"""A decoder from a map of features back to the size of the picture.
+"""A decoder from a map of features back to the size of the image.
 
 Noh, Hong, Han: "Learning Deconvolution Network for Semantic Segmentation", ICCV 2015. Each stage
 enlarges the map, then convolves it (a deconvolution of stride 1 is a convolution) with batch norm
@@ -19,7 +19,7 @@ class Decoder(nn.Module):
 
     Args:
         n_in: channels of the features; each stage halves them, down to 16.
-        sizes: height and width after each stage, the picture's last.
+        sizes: height and width after each stage, the image's last.
         n_out: channels of the output.
         n_convs: convolutions in a stage.
     """

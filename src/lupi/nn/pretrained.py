@@ -1,6 +1,6 @@
-"""Image networks that others have trained, as encoders of pictures: the source of x* vectors.
+"""Image networks that others have trained, as encoders of images: the source of x* vectors.
 
-A picture's vector is what enters the network's last linear layer: the 1280 pooled features of
+An image's vector is what enters the network's last linear layer: the 1280 pooled features of
 EfficientNet-Lite0, or the 4096 units of fc7 of a VGG.
 """
 
@@ -41,8 +41,8 @@ def load_network(name: str, weights: Path | None = None) -> nn.Module:
     return net.eval()
 
 
-def picture_encoder(net: nn.Module, scale: Scale) -> Callable[[Tensor], Tensor]:
-    """Return a function from pictures (B, 3, S, S), bytes, to vectors (B, D)."""
+def image_encoder(net: nn.Module, scale: Scale) -> Callable[[Tensor], Tensor]:
+    """Return a function from images (B, 3, S, S), bytes, to vectors (B, D)."""
     mean, std = {
         "symmetric": ((0.5,) * 3, (0.5,) * 3),
         "unit": ((0.0,) * 3, (1.0,) * 3),
@@ -52,9 +52,9 @@ def picture_encoder(net: nn.Module, scale: Scale) -> Callable[[Tensor], Tensor]:
     last = linear_layers(net)[-1]
 
     @torch.inference_mode()
-    def encode(pictures: Tensor) -> Tensor:
+    def encode(images: Tensor) -> Tensor:
         with entering(last) as seen:
-            net((pictures.float() / 255 - shift) / factor)
+            net((images.float() / 255 - shift) / factor)
         return seen[0].flatten(1)
 
     return encode

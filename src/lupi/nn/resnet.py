@@ -1,7 +1,7 @@
-"""ResNet, for pictures of any size, with a site after every stage.
+"""ResNet, for images of any size, with a site after every stage.
 
 He, Zhang, Ren, Sun: "Deep Residual Learning for Image Recognition", CVPR 2016. Bottlenecks have
-their stride at the 3x3 convolution, as is now usual: the weights are the same in number. Pictures
+their stride at the 3x3 convolution, as is now usual: the weights are the same in number. Images
 below 128 px enter by a 3x3 convolution of stride 1 without pooling, as in the paper's networks
 for CIFAR, so that something is left of them after the last stage. The head has a dropout layer,
 the paper's none: a rate of 0 is the paper. Pixels are in [0, 1]: see `lupi.nn.vgg`.
@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from lupi.nn.sites import Site
-from lupi.nn.vgg import Picture, he_init
+from lupi.nn.vgg import Pixels, he_init
 
 SMALL_BELOW = 128
-"""Pictures below this height and width, in pixels, enter by the small stem."""
+"""Images below this height and width, in pixels, enter by the small stem."""
 
 
 class Residual(nn.Module):
@@ -59,7 +59,7 @@ class ResNet(nn.Module):
     ) -> None:
         super().__init__()
         block = _bottleneck if bottleneck else _basic
-        trunk: OrderedDict[str, nn.Module] = OrderedDict(picture=Picture(mean, std))
+        trunk: OrderedDict[str, nn.Module] = OrderedDict(pixels=Pixels(mean, std))
         trunk["stem"] = _stem(len(mean), small=image_size < SMALL_BELOW)
         n_in = 64
         for i, n in enumerate(n_blocks, start=1):
@@ -80,7 +80,7 @@ class ResNet(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # stub lacks it
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map pictures (B, C, H, W) in [0, 1] to logits (B, n_outputs)."""
+        """Map images (B, C, H, W) in [0, 1] to logits (B, n_outputs)."""
         logits: Tensor = self.head(self.trunk(x))
         return logits
 

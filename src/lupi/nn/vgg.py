@@ -1,8 +1,8 @@
-"""VGG with batch norm, for pictures of any size, with a site after every block.
+"""VGG with batch norm, for images of any size, with a site after every block.
 
 Simonyan, Zisserman: "Very Deep Convolutional Networks for Large-Scale Image Recognition", 2015.
-Initialised after He et al. 2015. A `Picture` layer comes first: it takes pixels in [0, 1], so that
-a picture blacked out outside a box is x * mask, and normalisation follows masking.
+Initialised after He et al. 2015. A `Pixels` layer comes first: it takes pixels in [0, 1], so that
+an image blacked out outside a box is x * mask, and normalisation follows masking.
 """
 
 from collections import OrderedDict
@@ -19,7 +19,7 @@ VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512)
 Activation = Literal["relu", "sigmoid"]
 
 
-class Picture(nn.Module):
+class Pixels(nn.Module):
     """Normalise pixels in [0, 1] by the data's mean and standard deviation per channel."""
 
     mean: Tensor
@@ -39,7 +39,7 @@ class VGG(nn.Module):
     """`trunk`: convolutional blocks with sites; `head`: fully connected layers with dropout.
 
     Args:
-        blocks: channels of each convolution, block by block; each block halves the picture.
+        blocks: channels of each convolution, block by block; each block halves the image.
         n_hidden: units of each fully connected layer before the last.
         n_outputs: classes.
         image_size: height and width of x.
@@ -67,10 +67,10 @@ class VGG(nn.Module):
         side = image_size // 2 ** len(blocks)
         if side < 1:
             raise LupiError(
-                f"pictures of {image_size} px are too small for {len(blocks)} blocks, "
+                f"images of {image_size} px are too small for {len(blocks)} blocks, "
                 f"which need {2 ** len(blocks)} px or more"
             )
-        trunk: OrderedDict[str, nn.Module] = OrderedDict(picture=Picture(mean, std))
+        trunk: OrderedDict[str, nn.Module] = OrderedDict(pixels=Pixels(mean, std))
         n_in = len(mean)
         for i, channels in enumerate(blocks, start=1):
             trunk[f"block{i}"] = _block(n_in, channels)
@@ -96,7 +96,7 @@ class VGG(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # stub lacks it
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map pictures (B, C, H, W) in [0, 1] to logits (B, n_outputs)."""
+        """Map images (B, C, H, W) in [0, 1] to logits (B, n_outputs)."""
         logits: Tensor = self.head(self.trunk(x))
         return logits
 
@@ -130,9 +130,9 @@ def small_vgg(
     pool: int = 1,
     n_fc: int = 2,
 ) -> VGG:
-    """Build a VGG for small pictures and few labels.
+    """Build a VGG for small images and few labels.
 
-    Three blocks of `n_convs` convolutions each, what is left of the picture averaged to
+    Three blocks of `n_convs` convolutions each, what is left of the image averaged to
     `pool` x `pool` places, and `n_fc` fully connected layers before the last.
     """
     blocks = [(channels,) * n_convs for channels in (width, 2 * width, 4 * width)]

@@ -13,10 +13,10 @@ from lupi.analysis.observed import Observed, SiteNoise
 from lupi.analysis.relations import Estimate
 from lupi.files import write_json, write_text, write_whole
 from lupi.report.figures import PALETTE
+from lupi.report.images import Pixels, coloured, data_uri, make_album, png
 from lupi.report.line_chart import Axis, Line, line_chart
 from lupi.report.numbers import NOTHING, plain
-from lupi.report.pictures import Pixels, coloured, data_uri, make_album, png
-from lupi.report.sheet import Picture, Section, render_sheet
+from lupi.report.sheet import Image, Section, render_sheet
 
 MOST_ROWS = 150
 """Rows of each group in a heat map."""
@@ -136,7 +136,7 @@ def sections(found: Findings, seen: Observed) -> Iterator[Section]:
                 "are 95 % intervals of the mean.",
             ),
             drawing=draw_profile(site),
-            wide=Picture(
+            wide=Image(
                 data_uri(pixels),
                 f"Heat map of variances, rows by {site.unit}s",
                 f"Rows x {site.unit}s in the same order: {first} above, {second} below. "
@@ -155,20 +155,20 @@ def sections(found: Findings, seen: Observed) -> Iterator[Section]:
                 rows=relations,
             )
     if seen.samples:
-        yield _pictures(seen.samples)
+        yield _images(seen.samples)
 
 
-def _pictures(samples: dict[str, NDArray[Any]]) -> Section:
+def _images(samples: dict[str, NDArray[Any]]) -> Section:
     album = make_album(samples)
     strips = [
         (
-            Picture(
+            Image(
                 sample.outlined,
-                f"Picture labelled {sample.label} with its box",
+                f"Image labelled {sample.label} with its box",
                 f"label {sample.label}, predicted {sample.prediction}",
             ),
             *(
-                Picture(
+                Image(
                     uri,
                     f"Noise variance at {scale.site}",
                     f"{scale.site}: dark {scale.low}, bright {scale.high}",
@@ -181,7 +181,7 @@ def _pictures(samples: dict[str, NDArray[Any]]) -> Section:
     return Section(
         "Where the noise is",
         words=(
-            "The first pictures answered right, then the first answered wrong; none was picked. "
+            "The first images answered right, then the first answered wrong; none was picked. "
             "Beside each, the variance of the noise that its x* would have set in training.",
         ),
         strips=strips,

@@ -24,10 +24,10 @@ from lupi.report.drawings import (
 )
 from lupi.report.figures import arm_styles, run_figures
 from lupi.report.fractions import partial_sentences
+from lupi.report.images import Album, read_album
 from lupi.report.more_labels import more_labels
 from lupi.report.numbers import score, unit
 from lupi.report.outcome import outcome
-from lupi.report.pictures import Album, read_album
 from lupi.report.provenance import environments, settings_yaml
 from lupi.report.quoted import read_quoted
 from lupi.report.runs import run_logs
@@ -51,7 +51,7 @@ GLYPHS = {
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
-    """Sample pictures and the run they are from."""
+    """Sample images and the run they are from."""
 
     album: Album
     arm: str
@@ -156,7 +156,7 @@ def _read_rows(record: ComparisonRecord, warnings: list[str]) -> list[list[Row]]
 
 
 def _gallery(record: ComparisonRecord, summary: Summary, warnings: list[str]) -> Gallery | None:
-    """Take the first candidate's first seed at the largest size that has pictures: no picking."""
+    """Take the first candidate's first seed at the largest size that has images: no picking."""
     candidates = [arm.name for arm in summary.arms if is_candidate(arm)]
     others = [arm.name for arm in summary.arms if not is_candidate(arm)]
 

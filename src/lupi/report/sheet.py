@@ -10,7 +10,7 @@ from lupi import __version__
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Image:
     """An image as a data URI, with what to say beside it."""
 
     uri: str
@@ -26,9 +26,9 @@ class Section:
     words: Sequence[str] = ()
     drawing: str = ""
     """An SVG."""
-    wide: Picture | None = None
+    wide: Image | None = None
     """An image as wide as the page."""
-    strips: Sequence[Sequence[Picture]] = ()
+    strips: Sequence[Sequence[Image]] = ()
     """Rows of small images that belong together."""
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()

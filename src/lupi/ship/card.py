@@ -68,9 +68,9 @@ def _purpose(description: Description) -> str:
         shown = ", ".join(target.classes[:10])
         more = f", … ({len(target.classes)} classes)" if len(target.classes) > 10 else ""
         what += f" ({shown}{more})"
-    if description.pictures is not None:
-        side = description.pictures.image_size
-        return f"Predicts {what} of a picture, seen at {side}x{side} pixels."
+    if description.images is not None:
+        side = description.images.image_size
+        return f"Predicts {what} of an image, seen at {side}x{side} pixels."
     columns = ", ".join(f"`{column.name}`" for column in description.encoder().columns)
     return f"Predicts {what} of a row of a table from {columns}."
 
@@ -85,7 +85,7 @@ def _training(settings: RunSettings) -> Iterator[str]:
         yield "- Privileged information (x*) took no part in training."
         return
     named = ", ".join(f"`{column}`" for column in task.get("privileged", ()))
-    what = named or "the region of the object in each training picture (a box or a mask)"
+    what = named or "the region of the object in each training image (a box or a mask)"
     real = "" if settings.control == "real" else f", {settings.control} as a control"
     yield f"- Privileged information (x*), in training only{real}: {what}."
     if settings.xstar_frac < 1:

@@ -9,15 +9,15 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from torch import nn
 
-from lupi.data.decode import Fit
-from lupi.data.encoder import TableEncoder
+from lupi.data.images.decode import Fit
+from lupi.data.tables.encoder import TableEncoder
 from lupi.errors import LupiError
 from lupi.methods.hallucination import Hallucinating
 from lupi.settings import Settings
 from lupi.tasks import image, table
 
 
-class PictureFiles(Settings):
+class ImageFiles(Settings):
     """How a file becomes x: pixels in [0, 1], (channels, image_size, image_size)."""
 
     stored_size: int = Field(ge=8, le=1024)
@@ -57,10 +57,10 @@ class Description(Settings):
 
     format: Literal[1] = 1
     network: dict[str, Any]
-    """Settings of the network, of pictures or of tables."""
+    """Settings of the network, of images or of tables."""
     two_heads: bool = False
     """Whether it predicts the mean of two heads, as after hallucination."""
-    pictures: PictureFiles | None = None
+    images: ImageFiles | None = None
     csv: CsvFiles = CsvFiles()
     features: dict[str, Any] | None = None
     """Makes a `TableEncoder`."""
@@ -68,8 +68,8 @@ class Description(Settings):
 
     @model_validator(mode="after")
     def _takes_one_thing(self) -> "Description":
-        if (self.pictures is None) == (self.features is None):
-            raise ValueError("a student takes either pictures or rows of a table")
+        if (self.images is None) == (self.features is None):
+            raise ValueError("a student takes either images or rows of a table")
         return self
 
     @classmethod
@@ -98,9 +98,9 @@ class Description(Settings):
 
     def _network(self) -> nn.Module:
         n_outputs = self.target.n_outputs
-        if self.pictures is None:
+        if self.images is None:
             settings = table.TableNetworkSettings.parse(self.network, "network")
             return table.build_network(settings, self.encoder().width, n_outputs)
-        shape, unknown = self.pictures, (1.0,) * self.pictures.n_channels  # in the weights
-        pictures = image.ImageNetworkSettings.parse(self.network, "network")
-        return image.build_network(pictures, n_outputs, shape.image_size, unknown, unknown)
+        shape, unknown = self.images, (1.0,) * self.images.n_channels  # in the weights
+        images = image.ImageNetworkSettings.parse(self.network, "network")
+        return image.build_network(images, n_outputs, shape.image_size, unknown, unknown)

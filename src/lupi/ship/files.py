@@ -1,4 +1,4 @@
-"""Pictures to predict: names of files and folders to x."""
+"""Images to predict: names of files and folders to x."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -7,47 +7,47 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lupi.data.decode import BadPictureError, decode_picture, refusing_bombs
-from lupi.data.index import has_picture_suffix
-from lupi.data.windows import Cropping
+from lupi.data.images.decode import BadImageError, decode_image, refusing_bombs
+from lupi.data.images.layouts.index import has_image_suffix
+from lupi.data.images.windows import Cropping
 from lupi.errors import LupiError
-from lupi.ship.description import PictureFiles
+from lupi.ship.description import ImageFiles
 
 
-def find_pictures(inputs: Iterable[Path]) -> Iterator[Path]:
-    """Yield files as they are given, and of folders all pictures below them, in order."""
+def find_images(inputs: Iterable[Path]) -> Iterator[Path]:
+    """Yield files as they are given, and of folders all images below them, in order."""
     for path in inputs:
         if path.is_dir():
-            found = [p for p in sorted(path.rglob("*")) if has_picture_suffix(p.name)]
+            found = [p for p in sorted(path.rglob("*")) if has_image_suffix(p.name)]
             if not found:
-                raise LupiError(f"folder {path} holds no pictures")
+                raise LupiError(f"folder {path} holds no images")
             yield from found
         else:
             yield path
 
 
-def encode_picture(path: Path, how: PictureFiles) -> Tensor:
-    """Return the pixels of a file, (C, size, size) in [0, 1]; a bad file is a BadPictureError."""
+def encode_image(path: Path, how: ImageFiles) -> Tensor:
+    """Return the pixels of a file, (C, size, size) in [0, 1]; a bad file is a BadImageError."""
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise BadPictureError(error.strerror or str(error)) from None
+        raise BadImageError(error.strerror or str(error)) from None
     with refusing_bombs():
-        pixels = torch.from_numpy(decode_picture(data, how.stored_size, how.fit).pixels.copy())
+        pixels = torch.from_numpy(decode_image(data, how.stored_size, how.fit).pixels.copy())
     if how.n_channels == 1:
         pixels = pixels.float().mean(0, keepdim=True).round().byte()  # (1, S, S)
     cropping = Cropping(how.stored_size, how.image_size)
     return cropping.cut(pixels[None], cropping.centre(1))[0].float() / 255
 
 
-def encode_pictures(inputs: Any, how: PictureFiles) -> Tensor:
+def encode_images(inputs: Any, how: ImageFiles) -> Tensor:
     """Return the pixels of files, (B, C, size, size)."""
     if isinstance(inputs, str | Path) or not isinstance(inputs, Sequence) or not len(inputs):
-        raise LupiError(f"this student predicts pictures: give a list of files, got {inputs!r}")
+        raise LupiError(f"this student predicts images: give a list of files, got {inputs!r}")
     encoded = []
     for path in inputs:
         try:
-            encoded.append(encode_picture(Path(path), how))
-        except BadPictureError as error:
+            encoded.append(encode_image(Path(path), how))
+        except BadImageError as error:
             raise LupiError(f"{path}: {error}") from None
     return torch.stack(encoded)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lupi.data.decode import BadPictureError
+from lupi.data.images.decode import BadImageError
 from lupi.errors import LupiError
-from lupi.ship.description import PictureFiles
-from lupi.ship.files import encode_picture, find_pictures
+from lupi.ship.description import ImageFiles
+from lupi.ship.files import encode_image, find_images
 from lupi.ship.rows import RowReader
 from lupi.ship.student import Student
 
@@ -33,16 +33,16 @@ class Inputs(NamedTuple):
 def read_inputs(
     student: Student, paths: Sequence[Path], stdin: Iterable[str], batch_size: int
 ) -> Iterator[Inputs]:
-    """Yield batches of what the paths hold; `-` is stdin: rows as CSV, or names of pictures."""
-    how = student.description.pictures
+    """Yield batches of what the paths hold; `-` is stdin: rows as CSV, or names of images."""
+    how = student.description.images
     if how is not None:
-        return _read_pictures(how, _named(paths, stdin), batch_size)
+        return _read_images(how, _named(paths, stdin), batch_size)
     return _read_rows(student, paths or [STDIN], stdin, batch_size)
 
 
 def _named(paths: Sequence[Path], stdin: Iterable[str]) -> Iterator[Path]:
     if not paths:
-        raise LupiError("this student predicts pictures: give files or folders, or - for a list")
+        raise LupiError("this student predicts images: give files or folders, or - for a list")
     for path in paths:
         if path == STDIN:
             yield from (Path(line.rstrip("\r\n")) for line in stdin if line.strip())
@@ -50,15 +50,15 @@ def _named(paths: Sequence[Path], stdin: Iterable[str]) -> Iterator[Path]:
             yield path
 
 
-def _read_pictures(how: PictureFiles, paths: Iterable[Path], batch_size: int) -> Iterator[Inputs]:
-    files = find_pictures(paths)
+def _read_images(how: ImageFiles, paths: Iterable[Path], batch_size: int) -> Iterator[Inputs]:
+    files = find_images(paths)
     while chunk := list(islice(files, batch_size)):
         names, encoded, bad = [], [], []
         for path in chunk:
             try:
-                encoded.append(encode_picture(path, how))
+                encoded.append(encode_image(path, how))
                 names.append({"input": str(path)})
-            except BadPictureError as error:
+            except BadImageError as error:
                 bad.append(f"{path}: {error}")
         empty = torch.empty(0, how.n_channels, how.image_size, how.image_size)
         yield Inputs(names, torch.stack(encoded) if encoded else empty, bad)

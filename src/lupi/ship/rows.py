@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lupi.data.encoder import Column, TableEncoder
-from lupi.data.table_file import PARQUET, SEPARATORS, read_table
+from lupi.data.tables.encoder import Column, TableEncoder
+from lupi.data.tables.reading import PARQUET, SEPARATORS, read_table
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
 from lupi.ship.description import CsvFiles

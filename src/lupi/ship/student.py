@@ -12,7 +12,7 @@ from lupi.files import read_json
 from lupi.methods.registry import find_method
 from lupi.nn.gaussian import moments
 from lupi.ship.description import Description
-from lupi.ship.files import encode_pictures
+from lupi.ship.files import encode_images
 from lupi.ship.manifest import MANIFEST, check_manifest
 from lupi.ship.onnx_file import OnnxNetwork
 from lupi.ship.rows import encode_rows
@@ -45,11 +45,11 @@ class Student:
         self._encoder = description.encoder() if description.features is not None else None
 
     def encode(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> Tensor:
-        """Return x of rows (a DataFrame) or of pictures (names of files), as the network wants."""
+        """Return x of rows (a DataFrame) or of images (names of files), as the network wants."""
         if self._encoder is not None:
             return encode_rows(inputs, self._encoder)
-        assert self.description.pictures is not None  # one of both is there
-        return encode_pictures(inputs, self.description.pictures)
+        assert self.description.images is not None  # one of both is there
+        return encode_images(inputs, self.description.images)
 
     @torch.inference_mode()
     def outputs(self, x: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ class Student:
         ]
 
     def predict(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> list[Prediction]:
-        """Predict rows of a table, or pictures; what can't be read is an error."""
+        """Predict rows of a table, or images; what can't be read is an error."""
         return self.explain(self.outputs(self.encode(inputs)))
 
 

@@ -23,7 +23,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lupi.data.given_xstar import check_xstar
+from lupi.data.xstar.given import check_xstar
 from lupi.errors import LupiError
 from lupi.svm.quadratic import Array, solve
 

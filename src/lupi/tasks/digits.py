@@ -1,6 +1,6 @@
 """The embedded task: cluttered digits, no download."""
 
-from lupi.data.digits import DigitsSettings, make_digits
+from lupi.data.images.digits import DigitsSettings, make_digits
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
 
 

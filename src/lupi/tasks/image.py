@@ -1,4 +1,4 @@
-"""Classification of pictures, with the box of the object as privileged information."""
+"""Classification of images, with the box of the object as privileged information."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Control, Inputs, OutputKind, Split, Splits, XstarKind
-from lupi.data.decode import Fit
-from lupi.data.pictures import Shown, StoredPictures
+from lupi.data.images.decode import Fit
+from lupi.data.images.split import Shown, StoredImages
+from lupi.data.images.windows import Cropping
 from lupi.data.subsets import nested_rows, rows_with_xstar
-from lupi.data.windows import Cropping
 from lupi.errors import LupiError
 from lupi.nn.resnet import resnet18, resnet50
 from lupi.nn.vgg import Activation, small_vgg, vgg16_bn
@@ -23,7 +23,7 @@ from lupi.settings import Settings
 
 
 class ImageNetworkSettings(Settings):
-    """The student for pictures."""
+    """The student for images."""
 
     name: Literal["small-vgg", "vgg16-bn", "resnet18", "resnet50"] = "small-vgg"
     """Its sites: `trunk.site1` … after each block or stage, `head.drop1`, a VGG's `head.drop2`."""
@@ -50,7 +50,7 @@ def build_network(
     mean: Sequence[float],
     std: Sequence[float],
 ) -> nn.Module:
-    """Build a student for pictures of `size` pixels, with mean and deviation of each channel."""
+    """Build a student for images of `size` pixels, with mean and deviation of each channel."""
     s = settings
     if s.name in ("resnet18", "resnet50"):
         build = resnet18 if s.name == "resnet18" else resnet50
@@ -76,16 +76,16 @@ N_TOP = 5
 
 
 class ImageTask:
-    """A classification task over pictures.
+    """A classification task over images.
 
     Args:
-        train: pictures to choose training sets from, with x*.
-        val: validation pictures; their x* is not used.
-        test: test pictures; their x* is not used.
+        train: images to choose training sets from, with x*.
+        val: validation images; their x* is not used.
+        test: test images; their x* is not used.
         n_classes: labels are below this.
         network: the student.
-        cropping: stored pictures to those that the network sees; None: as they are stored.
-        ten_crops: test on ten crops of each picture too, their class probabilities summed.
+        cropping: stored images to those that the network sees; None: as they are stored.
+        ten_crops: test on ten crops of each image too, their class probabilities summed.
     """
 
     metric = Metric("accuracy")
@@ -100,15 +100,15 @@ class ImageTask:
 
     def __init__(
         self,
-        train: StoredPictures,
-        val: StoredPictures,
-        test: StoredPictures,
+        train: StoredImages,
+        val: StoredImages,
+        test: StoredImages,
         n_classes: int,
         network: ImageNetworkSettings,
         cropping: Cropping | None = None,
         ten_crops: bool = False,
     ) -> None:
-        self._pictures = (train, val, test)
+        self._images = (train, val, test)
         self.n_classes = n_classes
         self.classes = tuple(str(i) for i in range(n_classes))
         self.network_settings = network
@@ -130,10 +130,10 @@ class ImageTask:
         The fraction is one of the training rows that have x* at all. With `reveal` (an oracle)
         validation and test rows have x* too, under the same control.
         """
-        train, val, test = self._pictures
+        train, val, test = self._images
         if reveal and not (val.has_regions and test.has_regions):
             raise LupiError(
-                "an oracle sees x* at test, and the validation or test pictures have no region "
+                "an oracle sees x* at test, and the validation or test images have no region "
                 "here: leave the oracle out"
             )
         rows = nested_rows(train.y, size, seed)
@@ -149,25 +149,25 @@ class ImageTask:
             else {},
         )
 
-    def _held_out(self, pictures: StoredPictures, control: Control | None, seed: int) -> Split:
+    def _held_out(self, images: StoredImages, control: Control | None, seed: int) -> Split:
         """Return validation or test rows, without x* unless a control for it is given."""
-        rows = np.arange(len(pictures.y))
-        regions, has = (None, None) if control is None else pictures.regions(rows, control, seed)
-        return pictures.split(rows, Shown(pictures.y, self._cropping, regions, has))
+        rows = np.arange(len(images.y))
+        regions, has = (None, None) if control is None else images.regions(rows, control, seed)
+        return images.split(rows, Shown(images.y, self._cropping, regions, has))
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
-        """Return what a student needs to predict new pictures; x* has no part in it.
+        """Return what a student needs to predict new images; x* has no part in it.
 
-        `pictures` says how a file becomes x, `target` the class of each logit.
+        `images` says how a file becomes x, `target` the class of each logit.
         """
-        pictures = {
+        images = {
             "stored_size": self._cropping.stored,
             "image_size": self._cropping.size,
             "n_channels": self.n_channels,
             "fit": self.fit,
         }
         target = {"kind": "classification", "classes": list(self.classes)}
-        return {"pictures": pictures, "target": target}
+        return {"images": images, "target": target}
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
@@ -175,8 +175,8 @@ class ImageTask:
         return build_network(self.network_settings, self.n_classes, size, self.mean, self.std)
 
     def example(self) -> Inputs:
-        """Return two pictures."""
-        train = self._pictures[0]
+        """Return two images."""
+        train = self._images[0]
         rows = train.first(2)
         return next(train.split(rows, Shown(train.y[rows], self._cropping)).batches(2)).x
 
@@ -201,12 +201,12 @@ class ImageTask:
         return {"accuracy": (target == y.bincount().argmax()).float().mean().item()}
 
     def is_uninformative(self, output: Tensor) -> bool:
-        """Tell whether class probabilities do not change from picture to picture."""
+        """Tell whether class probabilities do not change from image to image."""
         return bool(output.softmax(1).std(0).max() < 1e-3)
 
 
 def _labels(split: Split) -> Tensor:
-    """Return the labels of a split; of pictures in files, without decoding a single one."""
+    """Return the labels of a split; of images in files, without decoding a single one."""
     at_hand = getattr(split, "y", None)
     if at_hand is not None:
         return torch.from_numpy(at_hand)

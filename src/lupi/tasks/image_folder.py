@@ -1,24 +1,24 @@
-"""Anyone's own pictures: x* is a region given by boxes or masks."""
+"""Anyone's own images: x* is a region given by boxes or masks."""
 
 from pydantic import Field, model_validator
 
-from lupi.data.image_folder import ImageFolder
-from lupi.tasks.picture_files import PictureFilesSettings, PictureFilesTask
+from lupi.data.images.layouts.image_folder import ImageFolder
+from lupi.tasks.image_files import ImageFilesSettings, ImageFilesTask
 
 
-class ImageFolderSettings(PictureFilesSettings):
-    """Labels from folders or a CSV; x* from a CSV, COCO JSON or mask pictures."""
+class ImageFolderSettings(ImageFilesSettings):
+    """Labels from folders or a CSV; x* from a CSV, COCO JSON or mask images."""
 
     labels: str | None = None
     """CSV below the root with columns file, label, part. By default folders are the classes."""
     boxes: str | None = None
     """CSV (file, x0, y0, x1, y1) or COCO JSON below the root."""
     masks: str | None = None
-    """Folder below the root with masks: each picture's path, with .png."""
+    """Folder below the root with masks: each image's path, with .png."""
     n_val: int = Field(10, ge=1)
-    """Validation pictures per class, held out of train where the source has none."""
+    """Validation images per class, held out of train where the source has none."""
     n_test: int = Field(20, ge=1)
-    """Test pictures per class, held out of train where the source has none."""
+    """Test images per class, held out of train where the source has none."""
 
     @model_validator(mode="after")
     def _has_one_xstar(self) -> "ImageFolderSettings":
@@ -32,11 +32,11 @@ class ImageFolderSettings(PictureFilesSettings):
 
     @property
     def n_held_out_for_test(self) -> int:
-        """Test pictures per class."""
+        """Test images per class."""
         return self.n_test
 
 
-class ImageFolderTask(PictureFilesTask):
-    """Pictures from a folder or a zip."""
+class ImageFolderTask(ImageFilesTask):
+    """Images from a folder or a zip."""
 
     Settings = ImageFolderSettings

@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from lupi.data.imagenet import Imagenet
-from lupi.tasks.picture_files import PictureFilesSettings, PictureFilesTask
+from lupi.data.images.layouts.imagenet import Imagenet
+from lupi.tasks.image_files import ImageFilesSettings, ImageFilesTask
 
 
-class ImagenetSettings(PictureFilesSettings):
+class ImagenetSettings(ImageFilesSettings):
     """Class folders with PASCAL-style boxes; validation and test are held out of train."""
 
     image_size: int = Field(224, ge=8, le=1024)
@@ -14,7 +14,7 @@ class ImagenetSettings(PictureFilesSettings):
     stored_size: int | None = Field(256, ge=8, le=1024)
     """Height and width in the cache, of which crops are taken."""
     n_test: int = Field(50, ge=1)
-    """Test pictures per class, held out of train: with 1000 classes the paper's 50,000."""
+    """Test images per class, held out of train: with 1000 classes the paper's 50,000."""
     annotations: str | None = None
     """Folder of `<wnid>/*.xml` below the root. By default one of the usual ones."""
 
@@ -24,11 +24,11 @@ class ImagenetSettings(PictureFilesSettings):
 
     @property
     def n_held_out_for_test(self) -> int:
-        """Test pictures per class."""
+        """Test images per class."""
         return self.n_test
 
 
-class ImagenetTask(PictureFilesTask):
+class ImagenetTask(ImageFilesTask):
     """ImageNet from folders."""
 
     Settings = ImagenetSettings

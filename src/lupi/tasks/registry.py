@@ -4,20 +4,20 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from lupi.data.writer import OnDecoded
+from lupi.data.images.writer import OnDecoded
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
 from lupi.tasks.digits import DigitsTask
 from lupi.tasks.image import ImageTask
+from lupi.tasks.image_files import ImageFilesTask, open_images, shard_images
 from lupi.tasks.image_folder import ImageFolderTask
 from lupi.tasks.imagenet import ImagenetTask
-from lupi.tasks.picture_files import PictureFilesTask, open_pictures, shard_pictures
 from lupi.tasks.table import TableTask
 from lupi.tasks.tiny_imagenet import TinyImagenetTask
 from lupi.tasks.translation import TranslationTask
 
 TASKS: dict[
-    str, type[DigitsTask] | type[PictureFilesTask] | type[TableTask] | type[TranslationTask]
+    str, type[DigitsTask] | type[ImageFilesTask] | type[TableTask] | type[TranslationTask]
 ] = {
     "digits": DigitsTask,
     "tiny-imagenet": TinyImagenetTask,
@@ -52,11 +52,11 @@ def with_network(task: AnyTask, network: dict[str, Any]) -> AnyTask:
 
 
 def prepare_task(task: dict[str, Any], on_decoded: OnDecoded) -> list[str]:
-    """Decode the pictures of a task now, so that it is quickly built; say what was found."""
+    """Decode the images of a task now, so that it is quickly built; say what was found."""
     cls, options = _lookup(task)
-    if not issubclass(cls, PictureFilesTask):
+    if not issubclass(cls, ImageFilesTask):
         return []
-    loaded = open_pictures(cls.Settings.parse(options, "task"), on_decoded)
+    loaded = open_images(cls.Settings.parse(options, "task"), on_decoded)
     lines = loaded.findings.lines()
     return [*lines, f"every file is named in {loaded.about}"] if lines else []
 
@@ -64,14 +64,14 @@ def prepare_task(task: dict[str, Any], on_decoded: OnDecoded) -> list[str]:
 def shard_task(
     task: dict[str, Any], out: Path, shard_size: int, on_decoded: OnDecoded
 ) -> dict[str, Any]:
-    """Write the pictures of a task into shards; return what is said of them there."""
+    """Write the images of a task into shards; return what is said of them there."""
     cls, options = _lookup(task)
-    if not issubclass(cls, PictureFilesTask):
-        names = [name for name, cls in TASKS.items() if issubclass(cls, PictureFilesTask)]
+    if not issubclass(cls, ImageFilesTask):
+        names = [name for name, cls in TASKS.items() if issubclass(cls, ImageFilesTask)]
         raise LupiError(
-            f"task.name: {task['name']} has no pictures in files; {', '.join(names)} have"
+            f"task.name: {task['name']} has no images in files; {', '.join(names)} have"
         )
-    return shard_pictures(cls.Settings.parse(options, "task"), out, shard_size, on_decoded)
+    return shard_images(cls.Settings.parse(options, "task"), out, shard_size, on_decoded)
 
 
 def _lookup(task: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

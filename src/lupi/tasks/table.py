@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Control, OutputKind, Split, Splits, XstarKind
-from lupi.data.controls import control_vectors
-from lupi.data.encoder import TableEncoder
-from lupi.data.leaks import find_leaks
 from lupi.data.subsets import nested_rows, rows_with_xstar
-from lupi.data.table import TableSettings, load_table
-from lupi.data.vectors import VectorSplit
+from lupi.data.tables.columns import TableSettings, load_table
+from lupi.data.tables.encoder import TableEncoder
+from lupi.data.tables.leaks import find_leaks
+from lupi.data.tables.vectors import VectorSplit
+from lupi.data.xstar.controls import control_vectors
 from lupi.errors import LupiError
 from lupi.nn.gaussian import gaussian_cross_entropy, moments
 from lupi.nn.mlp import MLP

@@ -1,11 +1,11 @@
 """Tiny ImageNet: x* is the box of the object."""
 
-from lupi.data.tiny_imagenet import TinyImagenet
-from lupi.tasks.picture_files import AugmentSettings, PictureFilesSettings, PictureFilesTask
+from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
+from lupi.tasks.image_files import AugmentSettings, ImageFilesSettings, ImageFilesTask
 
 
-class TinyImagenetSettings(PictureFilesSettings):
-    """The official layout; its validation pictures are the test set."""
+class TinyImagenetSettings(ImageFilesSettings):
+    """The official layout; its validation images are the test set."""
 
     augment: AugmentSettings = AugmentSettings(pad=4)
     """`flip` and `pad`."""
@@ -15,7 +15,7 @@ class TinyImagenetSettings(PictureFilesSettings):
         return TinyImagenet()
 
 
-class TinyImagenetTask(PictureFilesTask):
+class TinyImagenetTask(ImageFilesTask):
     """Tiny ImageNet from a folder or straight from the zip."""
 
     Settings = TinyImagenetSettings

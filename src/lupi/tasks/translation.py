@@ -1,4 +1,4 @@
-"""Translation of sentences, with a vector (of the picture they describe) as x*."""
+"""Translation of sentences, with a vector (of the image they describe) as x*."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from torch.nn import functional as F
 
 from lupi.core import Control, Generated, Inputs, OutputKind, Split, Splits, XstarKind
 from lupi.data.content import fingerprint_of
-from lupi.data.controls import control_vectors
-from lupi.data.parallel_text import Pairs, is_blank, read_pairs, split_name
-from lupi.data.sentence_vectors import VectorFiles, Vectors
-from lupi.data.sentences import Ids, SentenceSplit, to_learn
 from lupi.data.subsets import nested_rows, rows_with_xstar
-from lupi.data.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
+from lupi.data.text.parallel_text import Pairs, is_blank, read_pairs, split_name
+from lupi.data.text.sentences import Ids, SentenceSplit, to_learn
+from lupi.data.text.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
+from lupi.data.xstar.controls import control_vectors
+from lupi.data.xstar.sentence_vectors import VectorFiles, Vectors
 from lupi.errors import LupiError
 from lupi.nn.rows import targets
 from lupi.records import Metric
@@ -71,7 +71,7 @@ class TranslationTask:
         if s.xstar is not None:
             skip = s.on_bad == "skip"
             name = split_name(train.name)
-            self._vectors = VectorFiles(s.xstar, s.pictures, name, len(train), s.xstar_dims, skip)
+            self._vectors = VectorFiles(s.xstar, s.images, name, len(train), s.xstar_dims, skip)
             self.xstar_dim = self._vectors.n_dims
             self._found["training line without x*"] = int((~self._vectors.train.has).sum())
             self._found["x* that is not finite"] = self._vectors.train.n_bad

@@ -6,9 +6,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from lupi.data.content import fingerprint_of
-from lupi.data.index import OnBad
-from lupi.data.parallel_text import find_text, split_name
-from lupi.data.sentence_vectors import file_of
+from lupi.data.images.layouts.index import OnBad
+from lupi.data.text.parallel_text import find_text, split_name
+from lupi.data.xstar.sentence_vectors import file_of
 from lupi.settings import Settings
 
 
@@ -28,8 +28,8 @@ class TranslationSettings(Settings):
     xstar: str | None = None
     """File with x* of the training lines: .npz, .npy, or captions. `{split}` in it stands for the
     text's name up to the first dot."""
-    pictures: str | None = None
-    """File that names the picture of each line, where `xstar` has vectors by name."""
+    images: str | None = None
+    """File that names the image of each line, where `xstar` has vectors by name."""
     xstar_dims: int = Field(128, ge=1, le=4096)
     """Dimensions that captions become."""
     vocabulary: Literal["words", "pieces"] = "words"
@@ -68,7 +68,7 @@ class TranslationSettings(Settings):
         ]
         beside = dict.fromkeys(
             file_of(template, split_name(text))
-            for template in (self.xstar, self.pictures)
+            for template in (self.xstar, self.images)
             if template is not None
             for text in (self.train, self.val, self.test)
         )

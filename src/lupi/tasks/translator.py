@@ -5,8 +5,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from lupi.data.sentences import to_translate
-from lupi.data.vocabulary import END, PAD, START, Vocabulary
+from lupi.data.text.sentences import to_translate
+from lupi.data.text.vocabulary import END, PAD, START, Vocabulary
 from lupi.nn.beam import beam_search
 from lupi.nn.seq2seq import Seq2Seq
 from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings

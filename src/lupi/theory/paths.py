@@ -26,7 +26,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from lupi.errors import LupiError
 from lupi.nn.sites import DROPOUTS, Site
-from lupi.nn.vgg import VGG, Picture
+from lupi.nn.vgg import VGG, Pixels
 
 CHAINS = (nn.Sequential, VGG)
 """Modules whose forward pass is their children's, in turn."""
@@ -96,7 +96,7 @@ def _through(layer: nn.Module, name: str, h: Tensor, edges: Edges, start: float)
         scale = scale if layer.weight is None else scale * layer.weight
         shift = -layer.running_mean * scale
         return _affine(h, scale, shift if layer.bias is None else shift + layer.bias, edges, start)
-    if isinstance(layer, Picture):
+    if isinstance(layer, Pixels):
         scale = 1 / layer.std.flatten()
         return _affine(h, scale, -layer.mean.flatten() * scale, edges, start)
     if isinstance(layer, nn.MaxPool2d) and not layer.ceil_mode and layer.dilation == 1:

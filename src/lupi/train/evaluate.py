@@ -41,7 +41,7 @@ def outputs(
 
 
 def _predict(method: Method, x: Inputs) -> Tensor:
-    """Predict; for V crops of each picture (B, V, C, H, W), the log of their mean softmax."""
+    """Predict; for V crops of each image (B, V, C, H, W), the log of their mean softmax."""
     if not isinstance(x, Tensor) or x.dim() != 5:
         return method.predict(x)
     crops = [method.predict(crop).log_softmax(1) for crop in x.unbind(1)]  # one by one: memory

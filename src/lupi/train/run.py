@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lupi import __version__
 from lupi.core import Batch, Method, SequenceTask, Splits, Task, derive_seed
-from lupi.data.xstar import reveal
+from lupi.data.xstar.reveal import reveal
 from lupi.files import read_rows, write_json, write_text, write_whole
 from lupi.methods.registry import build_method, find_method
 from lupi.records import FORMAT, read_result
@@ -26,7 +26,7 @@ from lupi.train.fit import Row, fit
 from lupi.train.processes import alone, as_input
 from lupi.train.settings import RunSettings
 
-N_PICTURES = 8
+N_IMAGES = 8
 
 LoadTask = Callable[[dict[str, Any], dict[str, Any]], AnyTask]
 
@@ -108,7 +108,7 @@ def _run(
     if isinstance(task, SequenceTask) and fitted.best_epoch:
         signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
-        _write_pictures(folder / "samples.npz", fitted.method, splits, fabric)
+        _write_images(folder / "samples.npz", fitted.method, splits, fabric)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
         **({"data": dict(task.found)} if task.found else {}),
@@ -205,16 +205,16 @@ def _environment(settings: RunSettings, fabric: Fabric) -> dict[str, str]:
     }
 
 
-def _write_pictures(path: Path, method: Method, splits: Splits, fabric: Fabric) -> None:
-    """Keep a few training pictures with their region and the variance at each site with a map.
+def _write_images(path: Path, method: Method, splits: Splits, fabric: Fabric) -> None:
+    """Keep a few training images with their region and the variance at each site with a map.
 
     A method without noise has nothing to show.
     """
-    batch = next(iter(splits.train.batches(4 * N_PICTURES)))
-    is_picture = isinstance(batch.x, Tensor) and batch.x.dim() == 4
-    if not is_picture or batch.xstar is None or batch.has_xstar is None:
+    batch = next(iter(splits.train.batches(4 * N_IMAGES)))
+    is_image = isinstance(batch.x, Tensor) and batch.x.dim() == 4
+    if not is_image or batch.xstar is None or batch.has_xstar is None:
         return
-    shown = Batch(*(t[batch.has_xstar][:N_PICTURES] for t in batch if t is not None))
+    shown = Batch(*(t[batch.has_xstar][:N_IMAGES] for t in batch if t is not None))
     batch = as_input(fabric, shown)
     if not len(batch.y):
         return

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from lupi.data.vocabulary import load_vocabulary
+from lupi.data.text.vocabulary import load_vocabulary
 from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.methods.registry import find_method

@@ -1,4 +1,4 @@
-"""From files to memory-mapped pictures: once, whole or not at all, nothing lost in silence."""
+"""From files to memory-mapped images: once, whole or not at all, nothing lost in silence."""
 
 import json
 import os
@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lupi.data.cache import Loaded
+from lupi.data.images.cache import Loaded
 from lupi.errors import LupiError
+from lupi.tasks.image_files import load_images
 from lupi.tasks.image_folder import ImageFolderSettings
 from lupi.tasks.imagenet import ImagenetSettings
-from lupi.tasks.picture_files import load_pictures
-from made_pictures import annotation, image_folder, imagenet
+from made_images import annotation, image_folder, imagenet
 
 
 @pytest.fixture
@@ -30,17 +30,17 @@ def settings_of(root: Path, **changes: Any) -> ImageFolderSettings:
 
 
 def load(root: Path, **changes: Any) -> Loaded:
-    return load_pictures(settings_of(root, **changes))
+    return load_images(settings_of(root, **changes))
 
 
 def n_decoded(root: Path, **changes: Any) -> int:
-    """Count the pictures that had to be decoded."""
+    """Count the images that had to be decoded."""
     seen = [0]
-    load_pictures(settings_of(root, **changes), lambda done, total: seen.append(done))
+    load_images(settings_of(root, **changes), lambda done, total: seen.append(done))
     return max(seen)
 
 
-def test_pictures_labels_and_boxes_come_out_together(root: Path) -> None:
+def test_images_labels_and_boxes_come_out_together(root: Path) -> None:
     loaded = load(root)
     assert [len(part.y) for part in (loaded.train, loaded.val, loaded.test)] == [8, 2, 2]
     assert loaded.classes == ["cats", "dogs"]
@@ -85,7 +85,7 @@ def test_an_interrupted_cache_is_not_used(root: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        load_pictures(settings_of(root), interrupt)
+        load_images(settings_of(root), interrupt)
     cache = root.parent / "cache"
     assert not [path for path in cache.iterdir() if path.is_dir()]
     expected = load(root)
@@ -111,15 +111,15 @@ def check(root: Path, kind: str, file: str, **changes: Any) -> Loaded:
     return loaded
 
 
-def n_pictures(loaded: Loaded) -> int:
+def n_images(loaded: Loaded) -> int:
     return sum(len(part.y) for part in (loaded.train, loaded.val, loaded.test))
 
 
-def test_truncated_picture(root: Path) -> None:
+def test_truncated_image(root: Path) -> None:
     path = root / "cats/0.png"
     path.write_bytes(path.read_bytes()[:2000])
-    loaded = check(root, "unreadable picture", "cats/0.png")
-    assert n_pictures(loaded) == 11
+    loaded = check(root, "unreadable image", "cats/0.png")
+    assert n_images(loaded) == 11
 
 
 @pytest.mark.parametrize(
@@ -131,25 +131,25 @@ def test_other_modes_are_converted_and_counted_or_bad(root: Path, mode: str, nam
     Image.new(mode, (64, 64)).save(root / file)
     (root / "boxes.csv").write_text((root / "boxes.csv").read_text().replace("cats/0.png", file))
     loaded = load(root)
-    assert loaded.findings.counts() == {f"{name} picture converted to RGB": 1}
-    assert n_pictures(loaded) == 12
-    assert n_pictures(check(root, f"{name} picture", file, other_modes="bad")) == 11
+    assert loaded.findings.counts() == {f"{name} image converted to RGB": 1}
+    assert n_images(loaded) == 12
+    assert n_images(check(root, f"{name} image", file, other_modes="bad")) == 11
 
 
 def with_box(root: Path, box: str) -> str:
-    """Give one training picture this box; return the picture's name."""
+    """Give one training image this box; return the image's name."""
     lines = (root / "boxes.csv").read_text().splitlines()
-    name = _training_picture(root)
+    name = _training_image(root)
     lines = [line for line in lines if not line.startswith(f"{name},")] + [f"{name},{box}"]
     (root / "boxes.csv").write_text("\n".join(lines) + "\n")
     return name
 
 
-def _training_picture(root: Path) -> str:
-    from lupi.data.holdout import hold_out
-    from lupi.data.image_folder import ImageFolder
-    from lupi.data.index import Findings
-    from lupi.data.trees import open_tree
+def _training_image(root: Path) -> str:
+    from lupi.data.images.layouts.holdout import hold_out
+    from lupi.data.images.layouts.image_folder import ImageFolder
+    from lupi.data.images.layouts.index import Findings
+    from lupi.data.images.layouts.trees import open_tree
 
     index = ImageFolder(boxes="boxes.csv").index(open_tree(root), Findings("stop"))
     return hold_out(index.items, 1, 1)["train"][0].name
@@ -160,37 +160,37 @@ def test_zero_area_box(root: Path, box: str) -> None:
     loaded = check(root, "zero-area box", with_box(root, box))
     assert loaded.train.has_region is not None
     assert loaded.train.has_region.tolist() == [False] + [True] * 7  # kept, without x*
-    assert loaded.found()["training picture without x*"] == 1
+    assert loaded.found()["training image without x*"] == 1
 
 
-def test_box_outside_the_picture(root: Path) -> None:
-    loaded = check(root, "box outside the picture", with_box(root, "64,0,80,10"))
+def test_box_outside_the_image(root: Path) -> None:
+    loaded = check(root, "box outside the image", with_box(root, "64,0,80,10"))
     assert loaded.train.has_region is not None
     assert not loaded.train.has_region[0]
 
 
 def test_box_that_sticks_out_is_cut_off(root: Path) -> None:
-    loaded = check(root, "box outside the picture", with_box(root, "-10,32,20,90"))
+    loaded = check(root, "box outside the image", with_box(root, "-10,32,20,90"))
     assert loaded.train.boxes[0].tolist() == [[0, 16, 10, 32]]
 
 
-def test_a_box_that_fills_the_picture_is_not_outside_because_of_rounding(tmp_path: Path) -> None:
-    root = imagenet(tmp_path / "imagenet")  # pictures of 80 x 60; 147 * (80 / 147) is more than 80
+def test_a_box_that_fills_the_image_is_not_outside_because_of_rounding(tmp_path: Path) -> None:
+    root = imagenet(tmp_path / "imagenet")  # images of 80 x 60; 147 * (80 / 147) is more than 80
     for path in root.rglob("*.xml"):
         path.write_text(annotation((0, 0, 147, 147), size=(147, 147)))
     settings = ImagenetSettings(
         root=root, image_size=60, stored_size=60, n_val=1, n_test=1, cache=tmp_path / "cache"
     )
-    assert not load_pictures(settings).findings.counts()
+    assert not load_images(settings).findings.counts()
 
 
-def test_a_picture_that_is_a_link_to_nowhere(root: Path) -> None:
+def test_a_image_that_is_a_link_to_nowhere(root: Path) -> None:
     (root / "cats/link.png").symlink_to(root / "gone.png")
-    assert n_pictures(check(root, "unreadable picture", "cats/link.png")) == 12
+    assert n_images(check(root, "unreadable image", "cats/link.png")) == 12
 
 
 def test_masks_that_cannot_be_used(root: Path) -> None:
-    name = _training_picture(root)
+    name = _training_image(root)
     for path in [path for kind in ("cats", "dogs") for path in (root / kind).iterdir()]:
         mask = root / "masks" / path.relative_to(root)
         mask.parent.mkdir(parents=True, exist_ok=True)
@@ -208,13 +208,13 @@ def test_masks_that_cannot_be_used(root: Path) -> None:
     loaded = check(root, "unreadable mask", f"masks/{name}", **masks)
     assert loaded.train.has_region is not None
     assert loaded.train.has_region.tolist() == [False] + [True] * 7
-    assert n_pictures(loaded) == 12
+    assert n_images(loaded) == 12
 
 
 def test_a_class_of_which_nothing_is_left(root: Path) -> None:
     for path in (root / "cats").iterdir():
         path.write_bytes(b"")
-    with pytest.raises(LupiError, match="class cats is left without a training picture"):
+    with pytest.raises(LupiError, match="class cats is left without a training image"):
         load(root, on_bad="skip")
     assert not [path for path in (root.parent / "cache").iterdir() if path.is_dir()]
 
@@ -222,7 +222,7 @@ def test_a_class_of_which_nothing_is_left(root: Path) -> None:
 def test_not_enough_room(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(root)._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(LupiError, match=r"task.cache: 0.0 GiB are needed .* fewer pictures"):
+    with pytest.raises(LupiError, match=r"task.cache: 0.0 GiB are needed .* fewer images"):
         load(root)
     assert not [path for path in (root.parent / "cache").iterdir() if path.is_dir()]
 
@@ -235,13 +235,13 @@ def test_a_cache_that_is_a_file(root: Path) -> None:
 
 def test_imagenet_several_boxes_none_and_boxes_of_another_size(tmp_path: Path) -> None:
     root = imagenet(tmp_path / "imagenet")
-    for wnid in ("n00000000", "n00000001"):  # drawn on a picture of twice the size
+    for wnid in ("n00000000", "n00000001"):  # drawn on an image of twice the size
         path = root / f"Annotation/{wnid}/{wnid}_1.xml"
         path.write_text(annotation((40, 20, 100, 80), size=(160, 120)))
     settings = ImagenetSettings(
         root=root, image_size=30, stored_size=60, n_val=1, n_test=1, cache=tmp_path / "cache"
     )
-    loaded = load_pictures(settings)
+    loaded = load_images(settings)
     assert loaded.train.x.shape == (8, 3, 60, 60)
     assert loaded.train.boxes.shape == (8, 2, 4)
     one = [10, 10, 40, 40]  # the middle of 80 x 60 starts at column 10
@@ -253,7 +253,7 @@ def test_imagenet_several_boxes_none_and_boxes_of_another_size(tmp_path: Path) -
     assert loaded.train.has_region is not None
     with_boxes = (loaded.train.boxes[:, 0, 2] > 0).tolist()
     assert loaded.train.has_region.tolist() == with_boxes
-    only = load_pictures(settings.model_copy(update={"annotated_only": True}))
+    only = load_images(settings.model_copy(update={"annotated_only": True}))
     assert only.train.has_region is not None
     assert only.train.has_region.all()
     assert len(only.train.y) == sum(with_boxes)
@@ -266,7 +266,7 @@ def test_a_box_that_the_middle_does_not_show_is_noted(tmp_path: Path) -> None:
     settings = ImagenetSettings(
         root=root, image_size=60, stored_size=60, n_val=1, n_test=1, cache=tmp_path / "cache"
     )
-    loaded = load_pictures(settings)  # nothing is bad
+    loaded = load_images(settings)  # nothing is bad
     assert loaded.findings.counts() == {"box outside the central square": 2}
 
 

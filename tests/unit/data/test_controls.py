@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lupi.core import Control
-from lupi.data.controls import control_boxes, control_vectors
+from lupi.data.xstar.controls import control_boxes, control_vectors
 
 RNG = np.random.default_rng(0)
 START = RNG.integers(0, 10, (200, 2))

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lupi.data import decode
-from lupi.data.decode import (
-    BadPictureError,
+from lupi.data.images import decode
+from lupi.data.images.decode import (
+    BadImageError,
+    decode_image,
     decode_mask,
-    decode_picture,
     place_box,
     refusing_bombs,
     view_window,
 )
-from made_pictures import save_picture
+from made_images import save_image
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
@@ -24,9 +24,9 @@ def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def test_a_picture_keeps_its_colours() -> None:
+def test_a_image_keeps_its_colours() -> None:
     image = Image.new("RGB", (50, 40), (200, 100, 50))
-    decoded = decode_picture(encoded(image), 16, "crop")
+    decoded = decode_image(encoded(image), 16, "crop")
     assert decoded.pixels.shape == (3, 16, 16)
     assert decoded.pixels[:, 8, 8].tolist() == [200, 100, 50]
     assert (decoded.width, decoded.height, decoded.converted) == (50, 40, None)
@@ -46,7 +46,7 @@ def test_a_picture_keeps_its_colours() -> None:
 def test_other_modes_become_rgb(
     image: Image.Image, kind: str, name: str, expected: tuple[int, int, int]
 ) -> None:
-    decoded = decode_picture(encoded(image, kind), 8, "crop")
+    decoded = decode_image(encoded(image, kind), 8, "crop")
     assert decoded.converted == name
     assert decoded.pixels[:, 4, 4].tolist() == pytest.approx(expected, abs=2)
 
@@ -54,22 +54,22 @@ def test_other_modes_become_rgb(
 def test_truncated_empty_and_foreign_files() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     whole = encoded(Image.fromarray(noise), "JPEG")
-    with pytest.raises(BadPictureError, match="truncated"):
-        decode_picture(whole[: len(whole) // 2], 32, "crop")
+    with pytest.raises(BadImageError, match="truncated"):
+        decode_image(whole[: len(whole) // 2], 32, "crop")
     for junk in (b"", b"hello"):
-        with pytest.raises(BadPictureError, match="no picture format"):
-            decode_picture(junk, 32, "crop")
+        with pytest.raises(BadImageError, match="no image format"):
+            decode_image(junk, 32, "crop")
 
 
 def test_too_many_pixels_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     data = encoded(Image.new("RGB", (200, 200)))
     monkeypatch.setattr(decode, "MAX_PIXELS", 30_000)
-    with pytest.raises(BadPictureError, match="at most 30,000"):
-        decode_picture(data, 8, "crop")
+    with pytest.raises(BadImageError, match="at most 30,000"):
+        decode_image(data, 8, "crop")
     for limit in (30_000, 15_000):  # Pillow warns above its limit, and raises above twice that
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-        with refusing_bombs(), pytest.raises(BadPictureError, match="decompression bomb"):
-            decode_picture(data, 8, "crop")
+        with refusing_bombs(), pytest.raises(BadImageError, match="decompression bomb"):
+            decode_image(data, 8, "crop")
 
 
 @pytest.mark.parametrize("fit", ["crop", "squash"])
@@ -79,8 +79,8 @@ def test_boxes_and_masks_stay_on_the_object(
 ) -> None:
     width, height = size
     box = (width // 2, height // 4, width // 2 + width // 8, height // 2)
-    save_picture(tmp_path / "x.jpg", size, box)
-    pixels = decode_picture((tmp_path / "x.jpg").read_bytes(), 32, fit).pixels.astype(int)
+    save_image(tmp_path / "x.jpg", size, box)
+    pixels = decode_image((tmp_path / "x.jpg").read_bytes(), 32, fit).pixels.astype(int)
     red = pixels[0] > pixels[2]  # (32, 32)
     placed = place_box(box, view_window(*size, fit), 32)
     assert placed is not None
@@ -106,10 +106,10 @@ def test_a_box_keeps_a_pixel_and_one_out_of_sight_is_none() -> None:
     assert place_box((0, 0, 50, 50), middle, 32) == (0, 0, 16, 32)
 
 
-def test_a_mask_must_have_the_pictures_size_and_thin_objects_stay() -> None:
+def test_a_mask_must_have_the_images_size_and_thin_objects_stay() -> None:
     thin = np.zeros((64, 64), dtype=np.uint8)
     thin[:, 10] = 255
     data = encoded(Image.fromarray(thin))
     assert decode_mask(data, 16, "crop", (64, 64)).sum() == 16
-    with pytest.raises(BadPictureError, match=r"\(64, 64\) pixels, its picture \(32, 32\)"):
+    with pytest.raises(BadImageError, match=r"\(64, 64\) pixels, its image \(32, 32\)"):
         decode_mask(data, 16, "crop", (32, 32))

@@ -1,9 +1,9 @@
 import numpy as np
 
-from lupi.data.digits import DigitsSettings, make_digits
+from lupi.data.images.digits import DigitsSettings, make_digits
 
 
-def test_same_seed_same_pictures_other_seed_others() -> None:
+def test_same_seed_same_images_other_seed_others() -> None:
     first = make_digits(DigitsSettings())
     make_digits.cache_clear()
     again = make_digits(DigitsSettings())
@@ -17,13 +17,13 @@ def test_same_seed_same_pictures_other_seed_others() -> None:
 
 def test_the_box_holds_the_digit() -> None:
     """Without clutter and noise, all ink is inside the box."""
-    for pictures in make_digits(DigitsSettings(n_fragments=0, noise=0.0)):
-        for x, (x0, y0, x1, y1) in zip(pictures.x[:50, 0], pictures.boxes[:50], strict=True):
+    for images in make_digits(DigitsSettings(n_fragments=0, noise=0.0)):
+        for x, (x0, y0, x1, y1) in zip(images.x[:50, 0], images.boxes[:50], strict=True):
             assert x[y0:y1, x0:x1].sum() == x.sum() > 0
 
 
 def test_every_digit_is_in_one_split_only() -> None:
-    """Recognise each digit by its pixels, where nothing else is in the picture."""
+    """Recognise each digit by its pixels, where nothing else is in the image."""
     settings = DigitsSettings(n_fragments=0, noise=0.0)
     seen = [
         {

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lupi.data.encoder import TableEncoder
+from lupi.data.tables.encoder import TableEncoder
 from lupi.errors import LupiError
 
 

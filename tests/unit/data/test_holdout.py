@@ -1,7 +1,7 @@
 import pytest
 
-from lupi.data.holdout import hold_out
-from lupi.data.index import Item
+from lupi.data.images.layouts.holdout import hold_out
+from lupi.data.images.layouts.index import Item
 from lupi.errors import LupiError
 
 ITEMS = [
@@ -23,7 +23,7 @@ def test_parts_are_disjoint_and_of_the_sizes_asked_for() -> None:
     assert sum(name.startswith("a") for name in names["val"]) == 3
 
 
-def test_a_new_picture_moves_no_other() -> None:
+def test_a_new_image_moves_no_other() -> None:
     before = hold_out(ITEMS, n_val=3, n_test=5)
     after = hold_out([Item("a/new", "a"), *reversed(ITEMS)], n_val=3, n_test=5)
     for part in ("val", "test"):
@@ -35,7 +35,7 @@ def test_a_new_picture_moves_no_other() -> None:
     assert {i.name for i in smaller["train"]} < {i.name for i in before["train"]}
 
 
-def test_annotated_pictures_only_in_train_only() -> None:
+def test_annotated_images_only_in_train_only() -> None:
     parts = hold_out(ITEMS, n_val=3, n_test=5, annotated_only=True)
     assert all(item.has_region for item in parts["train"])
     assert not all(item.has_region for item in parts["test"])
@@ -50,5 +50,5 @@ def test_a_source_with_parts_of_its_own_keeps_them() -> None:
 
 
 def test_a_class_that_is_too_small() -> None:
-    with pytest.raises(LupiError, match="class a has 20 training pictures; none is left"):
+    with pytest.raises(LupiError, match="class a has 20 training images; none is left"):
         hold_out(ITEMS, n_val=15, n_test=5)

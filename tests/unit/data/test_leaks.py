@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lupi.data.leaks import find_leaks
-from lupi.data.table import load_table
+from lupi.data.tables.columns import load_table
+from lupi.data.tables.leaks import find_leaks
 from made_table import HEADER, rows, settings_of, write_csv
 
 

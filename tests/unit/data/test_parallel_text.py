@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lupi.data.parallel_text import read_lines, read_pairs
+from lupi.data.text.parallel_text import read_lines, read_pairs
 from lupi.errors import LupiError
 
 

@@ -1,6 +1,6 @@
 import torch
 
-from lupi.data.regions import blackout, box_mask, mask_box
+from lupi.data.images.regions import blackout, box_mask, mask_box
 
 
 def test_mask_of_a_box() -> None:

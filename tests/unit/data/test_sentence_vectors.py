@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lupi.data.sentence_vectors import VectorFiles
+from lupi.data.xstar.sentence_vectors import VectorFiles
 from lupi.errors import LupiError
 
 RNG = np.random.default_rng(0)
@@ -12,9 +12,9 @@ FEATURES = RNG.normal(3, 2, (6, 4)).astype(np.float16)
 
 
 def load(
-    template: Path, n_lines: int = 6, skip_bad: bool = False, pictures: Path | None = None
+    template: Path, n_lines: int = 6, skip_bad: bool = False, images: Path | None = None
 ) -> VectorFiles:
-    named = None if pictures is None else str(pictures)
+    named = None if images is None else str(images)
     return VectorFiles(str(template), named, "train", n_lines, 3, skip_bad)
 
 
@@ -58,14 +58,14 @@ def test_captions_become_vectors(tmp_path: Path) -> None:
     assert np.linalg.norm(val[0] - dog) < np.linalg.norm(val[0] - boat)
 
 
-def test_vectors_by_picture_go_to_the_lines_that_name_it(tmp_path: Path) -> None:
+def test_vectors_by_image_go_to_the_lines_that_name_it(tmp_path: Path) -> None:
     files = np.array([f"{i}.jpg" for i in range(6)])
     path = save(tmp_path / "f.npz", files=files, features=FEATURES)
     (tmp_path / "train.names").write_text("5.jpg\nnone.jpg\n2.jpg\n5.jpg\n")
-    train = load(path, n_lines=4, pictures=tmp_path / "{split}.names").train
+    train = load(path, n_lines=4, images=tmp_path / "{split}.names").train
     assert train.has.tolist() == [True, False, True, True]
     assert np.array_equal(train.values[0], train.values[3])
-    with pytest.raises(LupiError, match=r"task.pictures: .* by the names of pictures"):
+    with pytest.raises(LupiError, match=r"task.images: .* by the names of images"):
         load(path)
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lupi.data.sentences import SentenceSplit, to_learn, to_translate
-from lupi.data.vocabulary import END, PAD, START
+from lupi.data.text.sentences import SentenceSplit, to_learn, to_translate
+from lupi.data.text.vocabulary import END, PAD, START
 
 N = 200
 

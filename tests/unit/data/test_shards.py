@@ -15,15 +15,15 @@ import torch
 from torch import Tensor
 
 from lupi.core import Batch, Control, Split
-from lupi.data import stream
+from lupi.data.images.shards import stream
 from lupi.errors import LupiError
 from lupi.tasks.image import ImageTask
+from lupi.tasks.image_files import ImageFilesSettings, shard_images
 from lupi.tasks.image_folder import ImageFolderSettings
 from lupi.tasks.imagenet import ImagenetSettings, ImagenetTask
-from lupi.tasks.picture_files import PictureFilesSettings, shard_pictures
-from made_pictures import image_folder, imagenet
+from made_images import image_folder, imagenet
 
-N_PICTURES = 24
+N_IMAGES = 24
 
 
 def settings_of(root: Path | str, **changes: Any) -> ImagenetSettings:
@@ -31,8 +31,8 @@ def settings_of(root: Path | str, **changes: Any) -> ImagenetSettings:
     return ImagenetSettings(**{"root": root, **small, **changes})
 
 
-def shard(settings: PictureFilesSettings, out: Path, size: int = 5) -> dict[str, Any]:
-    return shard_pictures(settings, out, size, lambda done, total: None)
+def shard(settings: ImageFilesSettings, out: Path, size: int = 5) -> dict[str, Any]:
+    return shard_images(settings, out, size, lambda done, total: None)
 
 
 def task_of(settings: ImagenetSettings) -> ImageTask:
@@ -41,10 +41,10 @@ def task_of(settings: ImagenetSettings) -> ImageTask:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A source, and its shards; one picture is bad."""
+    """A source, and its shards; one image is bad."""
     folder = tmp_path_factory.mktemp("made")
-    source = imagenet(folder / "source", n_pictures=N_PICTURES // 2)
-    (source / "train/n00000000/n00000000_3.JPEG").write_bytes(b"no picture")
+    source = imagenet(folder / "source", n_images=N_IMAGES // 2)
+    (source / "train/n00000000/n00000000_3.JPEG").write_bytes(b"no image")
     shard(settings_of(source, on_bad="skip"), folder / "shards")
     return source, folder / "shards"
 
@@ -87,11 +87,7 @@ def test_everything_but_the_order_is_the_same(both: tuple[ImageTask, ImageTask])
     cached, streamed = both
     assert (streamed.mean, streamed.std) == (cached.mean, cached.std)
     assert streamed.classes == cached.classes
-    assert (
-        streamed.found
-        == cached.found
-        == {"training picture without x*": 2, "unreadable picture": 1}
-    )
+    assert streamed.found == cached.found == {"training image without x*": 2, "unreadable image": 1}
     assert streamed.example().shape == cached.example().shape
     splits = streamed.splits(11, 0)
     assert whole(splits.val).xstar is None
@@ -143,7 +139,7 @@ def test_others_can_read_them(made: tuple[Path, Path]) -> None:
 
     urls = sorted(str(path) for path in made[1].glob("train-*.tar"))
     samples = list(webdataset.WebDataset(urls, shardshuffle=False))
-    assert len(samples) == N_PICTURES - 8 - 1
+    assert len(samples) == N_IMAGES - 8 - 1
     for sample in samples:
         told = json.loads(sample["json"])
         original = made[0] / told["name"]
@@ -201,29 +197,29 @@ def test_a_killed_sharding_goes_on(made: tuple[Path, Path], tmp_path: Path) -> N
     decoded: list[int] = []
 
     def kill(done: int, total: int) -> None:
-        assert total == N_PICTURES
+        assert total == N_IMAGES
         decoded.append(done)
         if len(decoded) in (7, 14):
             raise KilledError
 
     for n in (7, 14):
         with pytest.raises(KilledError):
-            shard_pictures(settings, out, 5, kill)
+            shard_images(settings, out, 5, kill)
         assert len(decoded) == n
         assert not (out / "shards.json").exists()
-    shard_pictures(settings, out, 5, kill)
-    assert len(decoded) < 2 * N_PICTURES  # what was whole is not done again
+    shard_images(settings, out, 5, kill)
+    assert len(decoded) < 2 * N_IMAGES  # what was whole is not done again
     names = sorted(path.name for path in made[1].iterdir())
     assert sorted(path.name for path in out.iterdir()) == names
     for name in names:
         assert (out / name).read_bytes() == (made[1] / name).read_bytes()
     before = len(decoded)
-    shard_pictures(settings, out, 5, kill)
+    shard_images(settings, out, 5, kill)
     assert len(decoded) == before  # all is there
 
 
 def test_a_folder_with_other_shards_is_refused(made: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(LupiError, match="holds tar files of other pictures or settings"):
+    with pytest.raises(LupiError, match="holds tar files of other images or settings"):
         shard(settings_of(made[0], on_bad="skip"), made[1], size=6)
     with pytest.raises(LupiError, match="holds shards; give the files"):
         shard(settings_of(made[1], on_bad="skip"), tmp_path)
@@ -236,7 +232,7 @@ def test_a_folder_with_other_shards_is_refused(made: tuple[Path, Path], tmp_path
         with pytest.raises(LupiError, match=message):
             shard(settings_of(made[0]), tmp_path)
     (tmp_path / "shards.json").unlink()
-    with pytest.raises(LupiError, match="holds tar files of other pictures"):
+    with pytest.raises(LupiError, match="holds tar files of other images"):
         shard(settings_of(made[0]), tmp_path)
 
 
@@ -247,10 +243,10 @@ def test_a_folder_with_other_shards_is_refused(made: tuple[Path, Path], tmp_path
         ({"classes": 2}, "task.classes: 2 is asked for"),
         ({"other_modes": "bad"}, "task.other_modes: 'bad' is asked for"),
         ({"annotated_only": True}, "task.annotated_only"),
-        ({"on_bad": "stop"}, "n00000000_3.JPEG: unreadable picture"),
+        ({"on_bad": "stop"}, "n00000000_3.JPEG: unreadable image"),
     ],
 )
-def test_shards_of_other_pictures_are_refused(
+def test_shards_of_other_images_are_refused(
     made: tuple[Path, Path], changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(LupiError, match=message):
@@ -285,7 +281,7 @@ def test_damage_is_found(made: tuple[Path, Path], tmp_path: Path) -> None:
     damaged = {
         "was damaged or changed": data[: start + 900] + b"!" + data[start + 901 :],
         "can't be read": data[: start + 700],
-        "ends after 0 pictures of 5": b"\0" * 10240,
+        "ends after 0 images of 5": b"\0" * 10240,
         "does not belong to": (root / "train-000000.tar").read_bytes(),
     }
     for message, content in damaged.items():

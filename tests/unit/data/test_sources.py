@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from lupi.data.image_folder import ImageFolder
-from lupi.data.imagenet import Imagenet
-from lupi.data.index import Findings, Index, Item, Source, pick_classes
-from lupi.data.tiny_imagenet import TinyImagenet
-from lupi.data.trees import open_tree
+from lupi.data.images.layouts.image_folder import ImageFolder
+from lupi.data.images.layouts.imagenet import Imagenet
+from lupi.data.images.layouts.index import Findings, Index, Item, Source, pick_classes
+from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
+from lupi.data.images.layouts.trees import open_tree
 from lupi.errors import LupiError
-from made_pictures import annotation, image_folder, imagenet, save_picture, tiny_imagenet, zipped
+from made_images import annotation, image_folder, imagenet, save_image, tiny_imagenet, zipped
 
 
 def read(source: Source, root: Path) -> tuple[Index, Findings]:
@@ -55,7 +55,7 @@ def test_tiny_imagenet_from_a_folder_and_from_a_zip(tiny: Path, tmp_path: Path) 
     assert read(TinyImagenet(), zipped(tiny, tmp_path / "tiny.zip"))[0] == index
 
 
-def test_tiny_imagenet_picture_without_a_box(tiny: Path) -> None:
+def test_tiny_imagenet_image_without_a_box(tiny: Path) -> None:
     path = tiny / "train/n00000000/n00000000_boxes.txt"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
     name = "train/n00000000/images/n00000000_0.JPEG"
@@ -63,10 +63,10 @@ def test_tiny_imagenet_picture_without_a_box(tiny: Path) -> None:
     assert not by_name(read(TinyImagenet(), tiny)[0])[name].has_region  # kept, without x*
 
 
-def test_tiny_imagenet_box_without_a_picture(tiny: Path) -> None:
+def test_tiny_imagenet_box_without_a_image(tiny: Path) -> None:
     name = "train/n00000000/images/n00000000_0.JPEG"
     (tiny / name).unlink()
-    check(TinyImagenet(), tiny, "missing picture", name)
+    check(TinyImagenet(), tiny, "missing image", name)
 
 
 def test_tiny_imagenet_unreadable_box(tiny: Path) -> None:
@@ -77,12 +77,12 @@ def test_tiny_imagenet_unreadable_box(tiny: Path) -> None:
 
 
 def test_tiny_imagenet_unknown_class_folder(tiny: Path) -> None:
-    save_picture(tiny / "train/n99/images/n99_0.JPEG")
+    save_image(tiny / "train/n99/images/n99_0.JPEG")
     check(TinyImagenet(), tiny, "unknown class folder", "train/n99")
 
 
-def test_tiny_imagenet_test_pictures(tiny: Path) -> None:
-    save_picture(tiny / "val/images/extra.JPEG")
+def test_tiny_imagenet_test_images(tiny: Path) -> None:
+    save_image(tiny / "val/images/extra.JPEG")
     check(TinyImagenet(), tiny, "missing annotation", "val/images/extra.JPEG")
     path = tiny / "val/val_annotations.txt"
     path.write_text(path.read_text() + "extra.JPEG\tn99\t0\t0\t1\t1\n")
@@ -154,7 +154,7 @@ def test_imagenet_as_kaggle_has_it_and_with_annotations_elsewhere(large: Path) -
 
 def test_imagenet_unknown_class_folder(large: Path) -> None:
     (large / "LOC_synset_mapping.txt").write_text("n00000000 tench\nn00000001 goldfish\n")
-    save_picture(large / "train/n99/x.JPEG")
+    save_image(large / "train/n99/x.JPEG")
     check(Imagenet(), large, "unknown class folder", "train/n99")
 
 
@@ -188,11 +188,11 @@ def test_imagenet_unreadable_annotation(large: Path, text: str, reason: str) -> 
         assert reason in read(Imagenet(), large)[1].bad[0].detail
 
 
-def test_imagenet_annotations_of_absent_pictures_are_counted_by_class(large: Path) -> None:
+def test_imagenet_annotations_of_absent_images_are_counted_by_class(large: Path) -> None:
     (large / "train/n00000000/n00000000_0.JPEG").unlink()
     _, findings = read(Imagenet(), large)
     assert not findings.bad
-    assert findings.counts() == {"class with boxes of absent pictures": 1}
+    assert findings.counts() == {"class with boxes of absent images": 1}
 
 
 # Anyone's folder
@@ -242,7 +242,7 @@ def test_coco(folder: Path) -> None:
     assert not by_name(index)["cats/1.png"].has_region
     content["annotations"] = [{"image_id": 9, "bbox": [1, 2, 3, 4]}]
     (folder / "coco.json").write_text(json.dumps(content))
-    check(source, folder, "missing picture", "coco.json, annotation 0")
+    check(source, folder, "missing image", "coco.json, annotation 0")
     content["annotations"] = [{"image_id": 8, "bbox": [1, 2, 3]}]
     (folder / "coco.json").write_text(json.dumps(content))
     check(source, folder, "unreadable box", "coco.json, annotation 0")
@@ -258,7 +258,7 @@ def test_masks(folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (64, 64), 255).save(path)
     source = ImageFolder(masks="masks")
-    check(source, folder, "mask without a picture", "masks/dogs/none.png")
+    check(source, folder, "mask without an image", "masks/dogs/none.png")
     index, _ = read(source, folder)
     assert index.classes == ["cats", "dogs"]  # masks is not one
     assert by_name(index)["cats/0.png"].mask == "masks/cats/0.png"
@@ -282,8 +282,8 @@ def test_labels_in_a_table(folder: Path) -> None:
     append(folder / "labels.csv", "cats/1.png,d,")
     check(source, folder, "contradicting label", "labels.csv, line 14")
     (folder / "labels.csv").write_text("\n".join(["file,label,part", *lines[1:]]) + "\n")
-    _, findings = read(source, folder)  # the picture itself, and the line of its box
-    assert [f.kind for f in findings.bad] == ["missing annotation", "missing picture"]
+    _, findings = read(source, folder)  # the image itself, and the line of its box
+    assert [f.kind for f in findings.bad] == ["missing annotation", "missing image"]
     assert findings.bad[0].file == "cats/0.png"
     (folder / "labels.csv").write_text("file,class\n")
     with pytest.raises(LupiError, match=r"labels.csv has no column 'label'"):
@@ -293,22 +293,22 @@ def test_labels_in_a_table(folder: Path) -> None:
 def test_parts_in_folders(tmp_path: Path) -> None:
     image_folder(tmp_path / "train")
     (tmp_path / "train/boxes.csv").rename(tmp_path / "boxes.csv")
-    save_picture(tmp_path / "test/cats/t.png")
+    save_image(tmp_path / "test/cats/t.png")
     (tmp_path / "boxes.csv").write_text("file,x0,y0,x1,y1\nt.png,1,2,3,4\n")  # unique last part
     index, findings = read(BOXES, tmp_path)
     assert not findings.counts()
     assert index.classes == ["cats", "dogs"]
     assert by_name(index)["test/cats/t.png"].part == "test"
     assert by_name(index)["test/cats/t.png"].boxes == ((1, 2, 3, 4),)
-    save_picture(tmp_path / "test/cows/t2.png")
+    save_image(tmp_path / "test/cows/t2.png")
     check(BOXES, tmp_path, "unknown class folder", "test/cows")
 
 
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        ("cats/nobody.png,1,2,3,4", "missing picture"),
-        ("0.png,1,2,3,4", "ambiguous picture"),
+        ("cats/nobody.png,1,2,3,4", "missing image"),
+        ("0.png,1,2,3,4", "ambiguous image"),
         ("cats/0.png,1,2,x,4", "unreadable box"),
         ("cats/0.png,1,2,inf,4", "unreadable box"),
         ("cats/0.png,1,2", "unreadable box"),
@@ -319,14 +319,14 @@ def test_wrong_lines_of_a_table_of_boxes(folder: Path, line: str, kind: str) -> 
     check(BOXES, folder, kind, "boxes.csv, line 14")
 
 
-def test_pictures_outside_the_class_folders(folder: Path) -> None:
-    save_picture(folder / "stray.png")
-    check(BOXES, folder, "picture outside the class folders", "stray.png")
+def test_images_outside_the_class_folders(folder: Path) -> None:
+    save_image(folder / "stray.png")
+    check(BOXES, folder, "image outside the class folders", "stray.png")
 
 
-def test_a_file_that_is_no_picture(folder: Path) -> None:
+def test_a_file_that_is_no_image(folder: Path) -> None:
     (folder / "cats/notes.txt").write_text("")
-    check(BOXES, folder, "not a picture", "cats/notes.txt")
+    check(BOXES, folder, "not an image", "cats/notes.txt")
 
 
 def test_a_table_that_is_not_there_or_not_text(folder: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lupi.data.table import load_table
+from lupi.data.tables.columns import load_table
 from lupi.errors import LupiError
 from made_table import HEADER, rows, settings_of, write_csv
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lupi.data.content import fingerprint_of
-from lupi.data.table_file import read_table
+from lupi.data.tables.reading import read_table
 from lupi.errors import LupiError
 
 

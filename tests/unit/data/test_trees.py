@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lupi.data import trees
-from lupi.data.trees import open_tree, subfolders
+from lupi.data.images.layouts import trees
+from lupi.data.images.layouts.trees import open_tree, subfolders
 from lupi.errors import LupiError
-from made_pictures import zipped
+from made_images import zipped
 
 
 @pytest.fixture

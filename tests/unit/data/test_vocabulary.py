@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lupi.data.vocabulary import (
+from lupi.data.text.vocabulary import (
     UNKNOWN,
     Vocabulary,
     learn_pieces,

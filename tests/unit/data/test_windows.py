@@ -2,16 +2,16 @@ import pytest
 import torch
 from torch import Generator
 
-from lupi.data.windows import Cropping
+from lupi.data.images.windows import Cropping
 
 
 def numbered(n: int, side: int, channels: int = 1) -> torch.Tensor:
-    """Pictures whose pixels say where they are; none is 0."""
+    """Images whose pixels say where they are; none is 0."""
     one = torch.arange(1, side * side + 1, dtype=torch.uint8).view(1, 1, side, side)
     return one.expand(n, channels, side, side).clone()
 
 
-def test_without_anything_to_do_pictures_are_untouched() -> None:
+def test_without_anything_to_do_images_are_untouched() -> None:
     x = numbered(4, 8)
     same = Cropping(8, 8)
     generator = Generator().manual_seed(0)
@@ -27,7 +27,7 @@ def test_the_centre() -> None:
 
 
 @pytest.mark.parametrize("pad", [0, 3])
-def test_every_window_is_a_part_of_its_picture_with_a_black_border(pad: int) -> None:
+def test_every_window_is_a_part_of_its_image_with_a_black_border(pad: int) -> None:
     x = numbered(200, 10, 2)
     crop = Cropping(stored=10, size=8, pad=pad, flip=True)
     windows = crop.random(200, Generator().manual_seed(1))

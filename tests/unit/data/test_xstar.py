@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from lupi.core import Batch
-from lupi.data.xstar import append_xstar
+from lupi.data.xstar.reveal import append_xstar
 from lupi.errors import LupiError
 
 
@@ -19,7 +19,7 @@ def test_a_region_is_appended_at_its_place() -> None:
     assert torch.equal(shown, torch.cat([x, mask, torch.ones(2, 1, 4, 5)], 1))
 
 
-def test_a_vector_is_repeated_at_every_place_of_a_picture() -> None:
+def test_a_vector_is_repeated_at_every_place_of_a_image() -> None:
     vector = torch.tensor([[1.0, 2.0]])
     shown = append_xstar(
         Batch(torch.rand(1, 3, 4, 5), torch.zeros(1), vector, torch.tensor([True]))

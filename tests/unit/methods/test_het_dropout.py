@@ -17,14 +17,14 @@ def a_batch(n: int = 8, xstar_frac: float = 1.0) -> Batch:
     return next(iter(digits_task().splits(n, 0, "real", xstar_frac).train.batches(n)))
 
 
-def test_the_pass_of_blacked_out_pictures_has_no_graph() -> None:
+def test_the_pass_of_blacked_out_images_has_no_graph() -> None:
     method = build().train()
     inputs, _ = method._site_inputs(a_batch())
     assert inputs["head.drop1"].shape == (8, 16)
     assert not inputs["head.drop1"].requires_grad
 
 
-def test_blacked_out_pictures_do_not_touch_running_statistics() -> None:
+def test_blacked_out_images_do_not_touch_running_statistics() -> None:
     method = build().train()
     before = {name: value.clone() for name, value in method.net.named_buffers()}
     method._site_inputs(a_batch())
@@ -44,7 +44,7 @@ def test_features_come_from_the_object_alone() -> None:
 def test_the_region_prior_is_at_its_place() -> None:
     method = build(sites=["trunk.site1"], prior={"inside": 0.01, "outside": 1.0}, learn=False)
     batch = a_batch()
-    variance = method.logvars(batch)["trunk.site1"].exp()  # (8, 1, 12, 12): half the picture's
+    variance = method.logvars(batch)["trunk.site1"].exp()  # (8, 1, 12, 12): half the image's
     assert batch.xstar is not None
     inside = nn.functional.max_pool2d(-batch.xstar, 2) == -1  # cells that lie wholly inside
     outside = nn.functional.max_pool2d(batch.xstar, 2) == 0

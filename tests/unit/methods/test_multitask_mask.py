@@ -22,7 +22,7 @@ def build(bias: float = 0.0, **settings: object) -> MultitaskMask:
 
 
 def a_batch() -> Batch:
-    """A quarter of the first picture is the object; the second has no x*."""
+    """A quarter of the first image is the object; the second has no x*."""
     mask = torch.zeros(2, 1, 24, 24)
     mask[0, :, :12, :12] = 1
     x = torch.full((2, 1, 24, 24), 0.5)
@@ -36,8 +36,8 @@ def test_cross_entropy_of_a_mask() -> None:
     assert parts["mask"].item() == pytest.approx(expected, rel=1e-6)
 
 
-def test_rgb_of_the_blacked_out_picture() -> None:
-    # predicts 0.1 everywhere; the picture is 0.5 on a quarter, black elsewhere
+def test_rgb_of_the_blacked_out_image() -> None:
+    # predicts 0.1 everywhere; the image is 0.5 on a quarter, black elsewhere
     expected = 0.2 * (0.25 * 0.4**2 + 0.75 * 0.1**2) / 2
     parts = build(bias=0.1, target="rgb", weight=0.2)(a_batch()).parts
     assert parts["mask"].item() == pytest.approx(expected, rel=1e-5)

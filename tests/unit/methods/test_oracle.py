@@ -5,7 +5,7 @@ import torch
 
 from conftest import VectorTask, digits_task
 from lupi.core import Batch, Task
-from lupi.data.xstar import append_xstar
+from lupi.data.xstar.reveal import append_xstar
 from lupi.errors import LupiError
 from lupi.methods.oracle import Oracle, OracleSettings
 
@@ -28,7 +28,7 @@ def test_x_alone_is_refused(task: Task) -> None:
         method.predict(task.example())
 
 
-def test_without_a_region_it_sees_the_whole_picture() -> None:
+def test_without_a_region_it_sees_the_whole_image() -> None:
     task = digits_task()
     method = Oracle(task.network(), task, OracleSettings()).eval()
     batch = next(iter(task.splits(8, 0, "real", 0.0).train.batches(8)))
@@ -37,7 +37,7 @@ def test_without_a_region_it_sees_the_whole_picture() -> None:
     assert torch.allclose(method.predict(append_xstar(batch).x), whole)
 
 
-def test_it_takes_a_vector_beside_pictures() -> None:
+def test_it_takes_a_vector_beside_images() -> None:
     task = digits_task()
     task.xstar_kind, task.xstar_dim = "vector", 3
     method = Oracle(task.network(), task, OracleSettings()).eval()

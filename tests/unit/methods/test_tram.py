@@ -45,7 +45,7 @@ def test_a_row_without_xstar_has_no_embedding() -> None:
     )
 
 
-def test_blacked_out_pictures_do_not_touch_running_statistics() -> None:
+def test_blacked_out_images_do_not_touch_running_statistics() -> None:
     task = digits_task()
     method = Tram(task.network(), task, TramSettings()).train()
     before = {name: value.clone() for name, value in method.net.named_buffers()}

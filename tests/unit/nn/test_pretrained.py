@@ -6,7 +6,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from lupi.errors import LupiError
-from lupi.nn.pretrained import load_network, picture_encoder
+from lupi.nn.pretrained import image_encoder, load_network
 
 
 def make_network() -> nn.Sequential:
@@ -22,13 +22,13 @@ def test_the_vector_enters_the_last_linear_layer(tmp_path: Path) -> None:
     trained = make_network()
     save_file(trained.state_dict(), tmp_path / "w.safetensors")
     net = load_network(f"{__name__}:make_network", tmp_path / "w.safetensors")
-    pictures = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8)
-    vectors = picture_encoder(net, "unit")(pictures)
-    expected = trained[2](pictures.float().mean((2, 3)) / 255)
+    images = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8)
+    vectors = image_encoder(net, "unit")(images)
+    expected = trained[2](images.float().mean((2, 3)) / 255)
     assert torch.allclose(vectors, expected, atol=1e-6)
-    symmetric = trained[2](pictures.float().mean((2, 3)) / 127.5 - 1)
-    assert torch.allclose(picture_encoder(net, "symmetric")(pictures), symmetric, atol=1e-6)
-    assert not torch.allclose(picture_encoder(net, "imagenet")(pictures), expected, atol=1e-2)
+    symmetric = trained[2](images.float().mean((2, 3)) / 127.5 - 1)
+    assert torch.allclose(image_encoder(net, "symmetric")(images), symmetric, atol=1e-6)
+    assert not torch.allclose(image_encoder(net, "imagenet")(images), expected, atol=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -54,5 +54,5 @@ def test_weights_that_do_not_fit(tmp_path: Path) -> None:
 def test_efficientnet_is_an_extra() -> None:
     pytest.importorskip("efficientnet_lite_pytorch", reason="the extra `features` is not installed")
     net = load_network("efficientnet-lite0")
-    vectors = picture_encoder(net, "symmetric")(torch.zeros(1, 3, 64, 64, dtype=torch.uint8))
+    vectors = image_encoder(net, "symmetric")(torch.zeros(1, 3, 64, 64, dtype=torch.uint8))
     assert vectors.shape == (1, 1280)

@@ -61,7 +61,7 @@ def test_resnet50_layer_by_layer() -> None:
 
 
 @pytest.mark.parametrize(("size", "sides"), [(32, (32, 16, 8, 4)), (127, (127, 64, 32, 16))])
-def test_small_pictures_enter_by_the_small_stem(size: int, sides: tuple[int, ...]) -> None:
+def test_small_images_enter_by_the_small_stem(size: int, sides: tuple[int, ...]) -> None:
     net = build("resnet18", size)
     shapes = site_shapes(
         net, find_sites(net, ["trunk.*"]), torch.empty(2, 3, size, size).to("meta")

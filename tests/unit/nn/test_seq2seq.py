@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from lupi.data import vocabulary
+from lupi.data.text import vocabulary
 from lupi.nn import seq2seq
 from lupi.nn.noise import multiplicative_noise
 from lupi.nn.seq2seq import Seq2Seq, VectorStarted

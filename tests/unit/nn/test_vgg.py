@@ -52,7 +52,7 @@ def test_sigmoid_layers_in_the_head_only() -> None:
     assert list(net.state_dict()) == list(relu.state_dict())
 
 
-def test_vgg16_takes_small_pictures() -> None:
+def test_vgg16_takes_small_images() -> None:
     net = vgg16_bn(n_outputs=5, image_size=64)
     sites = find_sites(net, ["*"])
     shapes = site_shapes(net, sites, torch.rand(1, 3, 64, 64))
@@ -73,13 +73,13 @@ def test_small_vgg_shapes() -> None:
     assert net.trunk(torch.rand(2, 1, 32, 32)).shape == (2, 16)
 
 
-def test_pictures_are_normalised_inside() -> None:
+def test_images_are_normalised_inside() -> None:
     net = small_vgg(n_outputs=10, image_size=32, mean=(0.2,), std=(0.4,))
-    picture = net.trunk.get_submodule("picture")
-    assert picture(torch.full((1, 1, 32, 32), 0.6)).unique().item() == pytest.approx(1.0)
+    image = net.trunk.get_submodule("pixels")
+    assert image(torch.full((1, 1, 32, 32), 0.6)).unique().item() == pytest.approx(1.0)
 
 
-def test_pictures_too_small_for_the_blocks() -> None:
+def test_images_too_small_for_the_blocks() -> None:
     with pytest.raises(LupiError, match="16 px are too small for 5 blocks, which need 32 px"):
         vgg16_bn(10, image_size=16)
 

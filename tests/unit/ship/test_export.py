@@ -14,14 +14,14 @@ from lupi.errors import LupiError
 from lupi.ship.export import Format, export
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx
 from lupi.train.checkpoint import save_weights
-from made_students import picture_run
+from made_students import image_run
 
 TELLTALE = ("xstar", "x*", "privileged", "het", "noise", "box", "logvar", "lupi/", ".py", "/tmp")
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return picture_run(tmp_path_factory.mktemp("pictures"))
+    return image_run(tmp_path_factory.mktemp("images"))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_the_preprocessing_is_in_the_graph_file(shipped: dict[str, Path]) -> Non
     model = onnx.load(shipped["onnx"] / "student.onnx")
     kept = json.loads({p.key: p.value for p in model.metadata_props}["lupi"])
     assert kept == json.loads((shipped["onnx"] / "student.json").read_text())
-    assert kept["pictures"] == {
+    assert kept["images"] == {
         "stored_size": 20,
         "image_size": 16,
         "n_channels": 3,

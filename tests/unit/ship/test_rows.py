@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 import torch
 
-from lupi.data.encoder import TableEncoder
-from lupi.data.table_file import read_table
+from lupi.data.tables.encoder import TableEncoder
+from lupi.data.tables.reading import read_table
 from lupi.errors import LupiError
 from lupi.ship.description import CsvFiles
 from lupi.ship.rows import RowReader

@@ -16,7 +16,7 @@ from lupi.ship.export import export
 from lupi.ship.manifest import write_manifest
 from lupi.train.finished import STUDENT, read_finished
 from lupi.train.run import splits_for
-from made_students import picture_run, table_run
+from made_students import image_run, table_run
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def test_numbers_have_mean_and_deviation_in_their_own_units(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("method", ["het-dropout", "hallucination"])
-def test_pictures_get_the_answers_of_the_run(tmp_path: Path, method: str) -> None:
-    run = picture_run(tmp_path, method)
+def test_images_get_the_answers_of_the_run(tmp_path: Path, method: str) -> None:
+    run = image_run(tmp_path, method)
     student = lupi.load_student(run)
     finished = read_finished(run)
     test = next(
@@ -74,7 +74,7 @@ def test_pictures_get_the_answers_of_the_run(tmp_path: Path, method: str) -> Non
     files = sorted((tmp_path / "pets").rglob("*.png"))
     x = student.encode(files)
     assert x.shape == (16, 3, 16, 16)
-    assert all((x == picture).flatten(1).all(1).any() for picture in test.x)  # all are among them
+    assert all((x == image).flatten(1).all(1).any() for image in test.x)  # all are among them
     assert torch.allclose(student.outputs(test.x), finished.student.eval()(test.x), atol=1e-6)
     assert set(student.predict(files[:1])[0]["probabilities"]) == {"cats", "dogs"}
 

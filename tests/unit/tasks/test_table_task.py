@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
-from lupi.data.encoder import TableEncoder
-from lupi.data.vectors import VectorSplit
+from lupi.data.tables.encoder import TableEncoder
+from lupi.data.tables.vectors import VectorSplit
 from lupi.errors import LupiError
 from lupi.tasks.table import TableNetworkSettings, TableTask
 from made_table import HEADER, rows, settings_of, table_task, write_csv

@@ -7,9 +7,9 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 
 from lupi.core import SequenceTask
-from lupi.data.sentences import Sentences
-from lupi.data.vocabulary import END, PAD
-from lupi.data.xstar import reveal
+from lupi.data.text.sentences import Sentences
+from lupi.data.text.vocabulary import END, PAD
+from lupi.data.xstar.reveal import reveal
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method
 from lupi.tasks.scoring import score_lines

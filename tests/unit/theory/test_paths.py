@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from lupi.errors import LupiError
-from lupi.nn.vgg import VGG, Picture
+from lupi.nn.vgg import VGG, Pixels
 from lupi.theory.paths import log_path_count, log_path_norm
 
 Edge = tuple[int, int, float]
@@ -44,7 +44,7 @@ def all_paths(net: nn.Sequential, shape: tuple[int, ...]) -> list[tuple[int, flo
         elif not isinstance(layer, (nn.ReLU, nn.Flatten, nn.Dropout)):
             edges, bias = affine_edges(layer, tuple(x.shape[1:]))
             steps.append(edges)
-            if getattr(layer, "bias", None) is not None or isinstance(layer, Picture):
+            if getattr(layer, "bias", None) is not None or isinstance(layer, Pixels):
                 starts += [(len(steps), j, b) for j, b in enumerate(bias)]
         x = layer(x)
 
@@ -87,7 +87,7 @@ NETS = {
     "no bias": (nn.Sequential(nn.Linear(3, 4, False), nn.ReLU(), nn.Linear(4, 2, False)), (3,)),
     "conv": (
         nn.Sequential(
-            Picture([0.4], [0.3]),
+            Pixels([0.4], [0.3]),
             nn.Conv2d(1, 2, 3, padding=1),
             nn.BatchNorm2d(2),
             nn.ReLU(),

@@ -7,7 +7,7 @@ import torch
 
 from conftest import digits_task
 from lupi.core import Batch, Splits
-from lupi.data.vectors import VectorSplit
+from lupi.data.tables.vectors import VectorSplit
 from lupi.errors import LupiError
 from lupi.train.classical import CLASSICAL, check_classical, find_learner, score_classical
 from lupi.train.run import run
@@ -72,7 +72,7 @@ def test_a_class_that_training_rows_lack(name: str) -> None:
         assert 0 < scores["test"]["accuracy"] < 1
 
 
-def test_pictures_are_refused() -> None:
+def test_images_are_refused() -> None:
     with pytest.raises(LupiError, match="linear learns from vectors; x is \\(1, 24, 24\\) per row"):
         check_classical(CLASSICAL["linear"], digits_task())
 

@@ -116,7 +116,7 @@ def test_the_shipped_checkpoint_is_a_plain_network(tmp_path: Path) -> None:
     assert weights.keys() == plain.state_dict().keys()
 
 
-def test_a_run_with_noise_records_its_variance_and_pictures(tmp_path: Path) -> None:
+def test_a_run_with_noise_records_its_variance_and_images(tmp_path: Path) -> None:
     result = run(settings_of(), tmp_path)
     site = result["sites"]["trunk.site2"]
     assert {"logvar_mean", "logvar_between", "variance_inside", "variance_outside"} <= site.keys()

@@ -1,0 +1,1 @@
+"""Images: layouts of files, the decoded cache, shards, batches and the regions of x*."""

@@ -1,0 +1,125 @@
+"""Boxes of many images in one file: a CSV, or COCO JSON.
+
+    CSV   columns file, x0, y0, x1, y1: pixels, end excluded; a line for each box
+    COCO  {"images": [{"id", "file_name", "width", "height"}],
+           "annotations": [{"image_id", "bbox": [x, y, width, height]}]}
+          (categories and segmentations are not used; width and height may be absent)
+
+Images are named by their path below the root, or by its last part where that is unique.
+"""
+
+import csv
+import io
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from lupi.data.images.layouts.index import Box, Findings
+from lupi.data.images.layouts.trees import Tree, read_text
+from lupi.errors import LupiError
+
+
+class Boxes(NamedTuple):
+    """The boxes of one image."""
+
+    boxes: tuple[Box, ...] = ()
+    size: tuple[float, float] | None = None
+    """Width and height that they refer to; None: those of the image."""
+
+
+class ImageNames:
+    """Finds images by how a file refers to them."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._by_last_part: dict[str, list[str]] = defaultdict(list)
+        self._names = set(names)
+        for name in self._names:
+            self._by_last_part[name.rpartition("/")[2]].append(name)
+
+    def find(self, given: str, where: str, findings: Findings) -> str | None:
+        """Return the one image that is meant; report it if there is none, or more."""
+        if given in self._names:
+            return given
+        matches = self._by_last_part.get(given, [])
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            detail = f"{len(matches)} images are called {given}: give their path below the root"
+            findings.add(where, "ambiguous image", detail)
+        else:
+            findings.add(where, "missing image", f"{given!r} does not exist below the root")
+        return None
+
+
+def read_boxes(tree: Tree, path: str, names: ImageNames, findings: Findings) -> dict[str, Boxes]:
+    """Return the boxes of each image that a file names."""
+    read = _coco if path.lower().endswith(".json") else _csv
+    found: dict[str, Boxes] = {}
+    for where, given, numbers, size in read(tree, path):
+        name = names.find(given, where, findings)
+        if name is None:
+            continue
+        box = _box(numbers)
+        if box is None:
+            findings.add(where, "unreadable box", f"expected four numbers, got {numbers}")
+            continue
+        found[name] = Boxes((*found.get(name, Boxes()).boxes, box), size)
+    return found
+
+
+Line = tuple[str, str, Any, tuple[float, float] | None]
+"""Where it stands, the image as it is called there, edges of the box, size it refers to."""
+
+
+def _csv(tree: Tree, path: str) -> Iterator[Line]:
+    for where, row in read_table(tree, path, ("file", "x0", "y0", "x1", "y1")):
+        yield where, row["file"], [row[key] for key in ("x0", "y0", "x1", "y1")], None
+
+
+def _coco(tree: Tree, path: str) -> Iterator[Line]:
+    try:
+        content = json.loads(read_text(tree, path))
+        images = {image["id"]: image for image in content["images"]}
+        files = {key: str(image["file_name"]) for key, image in images.items()}
+        annotations = [
+            (a["image_id"], images.get(a["image_id"]), a["bbox"]) for a in content["annotations"]
+        ]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise LupiError(f"{path} is not COCO JSON: {type(error).__name__} {error}") from None
+    for number, (image_id, image, bbox) in enumerate(annotations):
+        where = f"{path}, annotation {number}"
+        if image is None:
+            yield where, f"image {image_id}", bbox, None
+            continue
+        edges = bbox
+        if isinstance(bbox, list) and len(bbox) == 4 and _box(bbox) is not None:
+            x, y, width, height = bbox
+            edges = [x, y, x + width, y + height]
+        size = image.get("width"), image.get("height")
+        known = all(isinstance(length, (int, float)) and length > 0 for length in size)
+        yield where, files[image_id], edges, size if known else None
+
+
+def read_table(
+    tree: Tree, path: str, columns: tuple[str, ...]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the lines of a CSV with a header, each with where it stands."""
+    reader = csv.DictReader(io.StringIO(read_text(tree, path), newline=""))
+    missing = [column for column in columns if column not in (reader.fieldnames or [])]
+    if missing:
+        raise LupiError(
+            f"{path} has no column {missing[0]!r}; its first line should name "
+            f"{', '.join(columns)}, it names {', '.join(reader.fieldnames or ['nothing'])}"
+        )
+    for row in reader:
+        yield f"{path}, line {reader.line_num}", {key: row[key] or "" for key in row if key}
+
+
+def _box(numbers: Any) -> Box | None:
+    try:
+        x0, y0, x1, y1 = (float(number) for number in numbers)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return (x0, y0, x1, y1) if all(map(math.isfinite, (x0, y0, x1, y1))) else None

@@ -1,0 +1,122 @@
+"""Anyone's images: labels from folders or a CSV; x* from a CSV, COCO JSON or masks.
+
+<class>/*                      images by class, or
+train/<class>/* test/<class>/* the same in parts (also val), or
+any folders, and a CSV         with columns file, label and perhaps part (train, val, test)
+
+boxes: a CSV or JSON file      see box_files.py
+masks: a folder                the image's path with .png, below it: not black on the object
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from lupi.data.images.layouts.box_files import Boxes, ImageNames, read_boxes, read_table
+from lupi.data.images.layouts.index import (
+    PARTS,
+    Findings,
+    Index,
+    Item,
+    Part,
+    has_image_suffix,
+    is_image,
+)
+from lupi.data.images.layouts.trees import Tree, subfolders
+from lupi.errors import LupiError
+
+
+@dataclass(frozen=True)
+class ImageFolder:
+    """Where labels and regions are, below the root."""
+
+    labels: str | None = None
+    """A CSV; None: the folders are the classes."""
+    boxes: str | None = None
+    """A CSV or a COCO JSON file."""
+    masks: str | None = None
+    """A folder."""
+
+    def index(self, tree: Tree, findings: Findings) -> Index:
+        """List the images with their regions."""
+        if self.labels is None:
+            items, classes = _by_folder(tree, self.masks, findings)
+        else:
+            items = _by_table(tree, self.labels, self.masks, findings)
+            classes = sorted({item.label for item in items})
+        if self.boxes is not None:
+            names = ImageNames(item.name for item in items)
+            found = read_boxes(tree, self.boxes, names, findings)
+            items = [_with_boxes(item, found.get(item.name, Boxes())) for item in items]
+        if self.masks is not None:
+            items = _with_masks(tree, self.masks, items, findings)
+        return Index(items, classes)
+
+
+def _by_folder(tree: Tree, masks: str | None, findings: Findings) -> tuple[list[Item], list[str]]:
+    """Let folders be classes: those of the root, or of train."""
+    tops = [name for name in subfolders(tree, "") if not _is_in(name, masks)]
+    classes = subfolders(tree, "train") if "train" in tops else tops
+    folders: dict[str, tuple[Part, str]] = {name: ("train", name) for name in tops}
+    if "train" in tops:
+        found = [(part, name) for part in PARTS for name in subfolders(tree, part)]
+        folders = {f"{part}/{name}": (part, name) for part, name in found}
+    for folder, (_, label) in folders.items():
+        if label not in classes:
+            findings.add(folder, "unknown class folder", "train has no such one")
+    items = []
+    for name in tree.names:
+        folder = name.rpartition("/")[0]
+        while folder and folder not in folders:  # images may lie deeper
+            folder = folder.rpartition("/")[0]
+        if folder:
+            part, label = folders[folder]
+            if label in classes and is_image(name, findings):
+                items.append(Item(name, label, part))
+        elif has_image_suffix(name) and not _is_in(name, masks):
+            findings.add(name, "image outside the class folders")
+    return items, classes
+
+
+def _by_table(tree: Tree, path: str, masks: str | None, findings: Findings) -> list[Item]:
+    """Let a CSV say what the images are."""
+    images = {name for name in tree.names if has_image_suffix(name) and not _is_in(name, masks)}
+    names = ImageNames(images)
+    items: dict[str, Item] = {}
+    for where, row in read_table(tree, path, ("file", "label")):
+        name = names.find(row["file"], where, findings)
+        if name is None:
+            continue
+        part = row.get("part") or "train"
+        label = row["label"].strip()
+        if part not in PARTS or not label:
+            wrong = f"label {label!r}, part {part!r}; expected a label, and {' or '.join(PARTS)}"
+            findings.add(where, "unreadable label", wrong)
+        elif name in items and (items[name].label, items[name].part) != (label, part):
+            findings.add(where, "contradicting label", f"{name} has another one above")
+        else:
+            items[name] = Item(name, label, part)
+    for name in sorted(images - items.keys()):
+        findings.add(name, "missing annotation", f"{path} has no line for it")
+    return list(items.values())
+
+
+def _with_boxes(item: Item, found: Boxes) -> Item:
+    return replace(item, boxes=found.boxes, boxes_size=found.size)
+
+
+def _with_masks(tree: Tree, folder: str, items: list[Item], findings: Findings) -> list[Item]:
+    if folder not in tree.folders:
+        raise LupiError(f"task.masks: {tree.root} has no folder {folder}")
+    unused = {name for name in tree.names if _is_in(name, folder)}
+    out = []
+    for item in items:
+        mask = f"{folder}/{PurePosixPath(item.name).with_suffix('.png')}"
+        out.append(replace(item, mask=mask if mask in unused else None))
+        unused.discard(mask)
+    for name in sorted(unused):
+        findings.add(name, "mask without an image", "its path should be the image's, with .png")
+    return out
+
+
+def _is_in(name: str, folder: str | None) -> bool:
+    return folder is not None and (name == folder or name.startswith(f"{folder}/"))

@@ -1,0 +1,150 @@
+"""What a source yields: items with labels and regions, class names, and what was wrong."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args
+
+from lupi.data.images.layouts.trees import Tree
+from lupi.errors import LupiError
+
+Part = Literal["train", "val", "test"]
+PARTS: tuple[Part, ...] = get_args(Part)
+OnBad = Literal["stop", "skip"]
+Box = tuple[float, float, float, float]
+"""x0, y0, x1, y1 in pixels, end excluded."""
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An image that has not been read yet."""
+
+    name: str
+    label: str
+    part: Part = "train"
+    """As the source says; val and test are held out of train where it has none."""
+    boxes: tuple[Box, ...] = ()
+    boxes_size: tuple[float, float] | None = None
+    """Width and height that the boxes refer to; None: those of the image itself."""
+    mask: str | None = None
+    """Name of an image that is not black on the object."""
+
+    @property
+    def has_region(self) -> bool:
+        """Whether there is x* for this image."""
+        return bool(self.boxes) or self.mask is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about a file that its owner should know."""
+
+    file: str
+    kind: str
+    """Counted by this, such as `zero-area box`."""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.kind}" + (f" ({self.detail})" if self.detail else "")
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything found so far. Under the policy `stop`, the first bad thing raises."""
+
+    on_bad: OnBad
+    bad: list[Finding] = field(default_factory=list)
+    notes: list[Finding] = field(default_factory=list)
+    """Not bad, and never a reason to stop, but it changed or left out something."""
+
+    def add(self, file: str, kind: str, detail: str = "") -> None:
+        """Report something bad."""
+        self.bad.append(Finding(file, kind, detail))
+        self.check()
+
+    def note(self, file: str, kind: str, detail: str = "") -> None:
+        """Report something that is not bad."""
+        self.notes.append(Finding(file, kind, detail))
+
+    def check(self) -> None:
+        """Raise for the first bad thing if that is the policy."""
+        if self.bad and self.on_bad == "stop":
+            raise LupiError(
+                f"{self.bad[0]}. Mend or remove it, or set task.on_bad to skip: such things are "
+                "then left out and counted"
+            )
+
+    def counts(self) -> dict[str, int]:
+        """Return how often each kind was found."""
+        return dict(Counter(finding.kind for finding in (*self.bad, *self.notes)))
+
+    def lines(self) -> list[str]:
+        """Say each kind in a line: how often, and the first file."""
+        first: dict[str, Finding] = {}
+        for finding in (*self.bad, *self.notes):
+            first.setdefault(finding.kind, finding)
+        return [
+            f"{n} x {kind}, the first in {first[kind].file}"
+            + (f": {first[kind].detail}" if first[kind].detail else "")
+            for kind, n in self.counts().items()
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """All images of a source, none of them read yet."""
+
+    items: list[Item]
+    classes: list[str]
+
+
+class Source(Protocol):
+    """A layout of files that can be listed."""
+
+    def index(self, tree: Tree, findings: Findings) -> Index:
+        """List the images; tell `findings` what is wrong with the annotations."""
+        ...
+
+
+def has_image_suffix(name: str) -> bool:
+    """Tell an image by its suffix."""
+    return name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def is_image(name: str, findings: Findings) -> bool:
+    """Tell an image by its suffix; report any other file."""
+    if has_image_suffix(name):
+        return True
+    findings.add(name, "not an image", f"expected one of {', '.join(IMAGE_SUFFIXES)}")
+    return False
+
+
+def pick_classes(
+    index: Index, wanted: int | Sequence[str] | None, findings: Findings
+) -> tuple[list[str], list[Item]]:
+    """Return the wanted classes (the first n, or by name) that have images, and their items."""
+    known = index.classes
+    if isinstance(wanted, int):
+        if wanted > len(known):
+            raise LupiError(f"task.classes: {wanted} were asked for; there are {len(known)}")
+        chosen = known[:wanted]
+    else:
+        chosen = list(known if wanted is None else wanted)
+    if unknown := [name for name in chosen if name not in set(known)]:
+        raise LupiError(
+            f"task.classes: {unknown[0]!r} is not a class; there are {len(known)}, "
+            f"such as {', '.join(known[:3])}"
+        )
+    if len(set(chosen)) < len(chosen):
+        raise LupiError("task.classes: a class is named twice")
+    trained = Counter(item.label for item in index.items if item.part == "train")
+    for name in chosen:
+        if not trained[name]:
+            findings.add(name, "empty class", "it has no training images")
+    classes = [name for name in chosen if trained[name]]
+    if len(classes) < 2:
+        raise LupiError(f"a task needs two classes or more with images, got {classes}")
+    kept = set(classes)
+    return classes, [item for item in index.items if item.label in kept]

@@ -1,0 +1,188 @@
+"""Files below a root: a folder, or a zip file read without unpacking it.
+
+Names are relative to the root, with forward slashes, and the same for a folder and for the zip
+of that folder.
+"""
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from lupi.errors import LupiError
+from lupi.unpack import read_member
+
+MAX_FILE_BYTES = 512 * 2**20
+"""Larger files are refused: no image or list is, but a zip bomb may be."""
+
+
+class Tree(Protocol):
+    """Some files, by name."""
+
+    @property
+    def root(self) -> Path:
+        """The folder or the zip."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that changes when a file is added, removed, renamed or written."""
+        ...
+
+    @property
+    def names(self) -> list[str]:
+        """Of the files, sorted; hidden ones (.*) are left out."""
+        ...
+
+    @property
+    def folders(self) -> list[str]:
+        """Sorted, also those without files."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file; an OSError if that can't be had."""
+        ...
+
+
+def open_tree(root: Path) -> Tree:
+    """Open a folder or a zip file."""
+    if root.is_dir():
+        try:
+            return FolderTree(root)
+        except OSError as error:
+            raise LupiError(f"task.root: {root} can't be listed: {error}") from None
+    if root.is_file() and zipfile.is_zipfile(root):
+        return ZipTree(root)
+    found = "is neither" if root.exists() else "does not exist"
+    raise LupiError(f"task.root: expected a folder or a zip file; {root} {found}")
+
+
+class FolderTree:
+    """The files of a folder. Links are followed, but never in a circle."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.names: list[str] = []
+        self.folders: list[str] = []
+        self._lines: list[str] = []
+        self._walk(root, "", frozenset())
+        self.names.sort()
+        self.folders.sort()
+        self.fingerprint = _digest([*sorted(self._lines), *self.folders])
+
+    def _walk(self, path: str | Path, prefix: str, above: frozenset[tuple[int, int]]) -> None:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                name = prefix + entry.name
+                if entry.is_dir():
+                    status = entry.stat()
+                    identity = (status.st_dev, status.st_ino)
+                    if identity not in above:
+                        self.folders.append(name)
+                        self._walk(entry.path, f"{name}/", above | {identity})
+                elif entry.is_file():
+                    status = entry.stat()
+                    self.names.append(name)
+                    self._lines.append(f"{name}\0{status.st_size}\0{status.st_mtime_ns}")
+                elif entry.is_symlink():  # it leads nowhere: let who reads it say so
+                    self.names.append(name)
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file."""
+        path = self.root / name
+        _check_size(name, path.stat().st_size)
+        return path.read_bytes()
+
+
+class ZipTree:
+    """The files in a zip; a single folder around everything is not part of their names.
+
+    Its directory is read when it is needed: to know whether the zip changed, it is not.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        status = root.stat()
+        self.fingerprint = _digest([f"{root.name}\0{status.st_size}\0{status.st_mtime_ns}"])
+
+    @cached_property
+    def _file(self) -> zipfile.ZipFile:
+        try:
+            return zipfile.ZipFile(self.root)
+        except Exception as error:  # a hostile directory may raise anything
+            raise LupiError(f"task.root: {self.root} can't be read as a zip: {error}") from None
+
+    @cached_property
+    def _members(self) -> dict[str, zipfile.ZipInfo]:
+        members = self._file.infolist()
+        for info in members:
+            _refuse_escape(self.root, info.filename)
+        tops = {info.filename.partition("/")[0] for info in members}
+        in_folder = len(tops) == 1 and all("/" in info.filename for info in members)
+        prefix = f"{tops.pop()}/" if in_folder else ""
+        named = ((info.filename.removeprefix(prefix), info) for info in members)
+        return {name: info for name, info in named if name and "/." not in name and name[0] != "."}
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Of the files, sorted."""
+        return sorted(name for name in self._members if not name.endswith("/"))
+
+    @cached_property
+    def folders(self) -> list[str]:
+        """Sorted; zips need not list them, so the files' own are added."""
+        folders: set[str] = set()
+        for name in self._members:
+            folder = name.rpartition("/")[0]
+            while folder and folder not in folders:
+                folders.add(folder)
+                folder = folder.rpartition("/")[0]
+        return sorted(folders)
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a member."""
+        if name not in self._members:
+            raise FileNotFoundError(f"{name} is not in {self.root}")
+        _check_size(name, self._members[name].file_size)
+        return read_member(self._file, self._members[name])
+
+
+def _refuse_escape(root: Path, name: str) -> None:
+    parts = name.replace("\\", "/").split("/")
+    if parts[0] == "" or ".." in parts or ":" in parts[0]:  # absolute, upwards, or a drive
+        raise LupiError(
+            f"{root} has a member named {name!r}, which points outside the zip; "
+            "no honest tool writes such a file: don't use it"
+        )
+
+
+def _check_size(name: str, n_bytes: int) -> None:
+    if n_bytes > MAX_FILE_BYTES:
+        raise OSError(f"{name} has {n_bytes:,} bytes; at most {MAX_FILE_BYTES:,} are read")
+
+
+def read_text(tree: Tree, name: str) -> str:
+    """Return the content of a list that the task can't do without."""
+    try:
+        return tree.read(name).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LupiError(f"{name} can't be read from {tree.root}: {error}") from None
+
+
+def subfolders(tree: Tree, folder: str) -> list[str]:
+    """Return the names of the folders right inside a folder ("" is the root)."""
+    prefix = f"{folder}/" if folder else ""
+    inside = (name.removeprefix(prefix) for name in tree.folders if name.startswith(prefix))
+    return [name for name in inside if "/" not in name]
+
+
+def _digest(lines: Iterable[str]) -> str:
+    hashed = hashlib.sha256()
+    for line in lines:
+        hashed.update(f"{line}\n".encode())
+    return hashed.hexdigest()

@@ -1,0 +1,1 @@
+"""Images in webdataset shards: their format, writing and streaming."""

@@ -1,0 +1,179 @@
+"""Images, in memory or memory-mapped, and the batches made of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from lupi.core import Batch, Control, Split
+from lupi.data.images.privileged import Regions, controlled_boxes, controlled_masks
+from lupi.data.images.windows import Cropping
+
+N_VALUES_SEEN = 2**24
+"""Pixels looked at for their mean and standard deviation; more change no digit that matters."""
+
+
+def every_nth(n: int, side: int, n_channels: int = 3) -> int:
+    """Return that every so manieth of n images is looked at."""
+    return -(-n * n_channels * side * side // N_VALUES_SEEN)  # rounded up
+
+
+def mean_and_std(x: NDArray[np.uint8]) -> tuple[list[float], list[float]]:
+    """Return mean and standard deviation of each channel of images (N, C, S, S), in [0, 1]."""
+    pixels = x.astype("float32") / 255
+    return pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What batches show of stored images: windows, labels and x* of some rows.
+
+    Args:
+        y: labels of the rows (N,).
+        cropping: stored size to image size; random in shuffled batches, else in the middle.
+        regions: x* of the rows; None: they carry none.
+        has_xstar: which rows carry x* (N,).
+        ten_crops: show x of shape (B, 10, C, size, size): corners and middle, also mirrored.
+    """
+
+    y: NDArray[np.int64]
+    cropping: Cropping
+    regions: Regions | None = None
+    has_xstar: NDArray[np.bool_] | None = None
+    ten_crops: bool = False
+
+    def batch(self, rows: NDArray[np.int64], stored: Tensor, generator: Generator | None) -> Batch:
+        """Show rows whose stored images (B, C, S, S) are given; augmented by a generator."""
+        n, y = len(rows), torch.from_numpy(self.y[rows])
+        if self.ten_crops:
+            crops = [self.cropping.cut(stored, windows) for windows in self.cropping.ten(n)]
+            return Batch(torch.stack(crops, 1).float() / 255, y)
+        windows = (
+            self.cropping.centre(n) if generator is None else self.cropping.random(n, generator)
+        )
+        x = self.cropping.cut(stored, windows).float() / 255
+        if self.regions is None or self.has_xstar is None:
+            return Batch(x, y)
+        mask = self.cropping.cut(self.regions.masks(rows), windows)
+        in_view = mask.flatten(1).any(1)  # a window may miss the object
+        return Batch(x, y, mask, torch.from_numpy(self.has_xstar[rows]) & in_view)
+
+
+class StoredImages(Protocol):
+    """The images of one part of a data set, wherever they are."""
+
+    @property
+    def y(self) -> NDArray[np.int64]:
+        """Labels (N,)."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Channels, and height and width, as stored."""
+        ...
+
+    @property
+    def has_regions(self) -> bool:
+        """Whether any image has one."""
+        ...
+
+    def mean_and_std(self) -> tuple[list[float], list[float]]:
+        """Return mean and standard deviation of each channel's pixels, in [0, 1]."""
+        ...
+
+    def first(self, n: int) -> NDArray[np.int64]:
+        """Return n rows that are quickly read."""
+        ...
+
+    def regions(
+        self, rows: NDArray[np.int64], control: Control, seed: int
+    ) -> tuple[Regions, NDArray[np.bool_]]:
+        """Return the x* of some rows under a control, and which of them have any."""
+        ...
+
+    def split(self, rows: NDArray[np.int64], shown: Shown) -> Split:
+        """Return some rows as batches."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Images with labels, and boxes or masks for some or all of them."""
+
+    x: NDArray[np.uint8]
+    """(N, C, S, S)"""
+    y: NDArray[np.int64]
+    boxes: NDArray[Any]
+    """(N, 4) or (N, K, 4): x0, y0, x1, y1, end excluded; some may be empty"""
+    masks: NDArray[np.uint8] | None = None
+    """(N, S, S): 1 on the object; if given, boxes are not used"""
+    has_region: NDArray[np.bool_] | None = None
+    """(N,): which images have boxes or a mask; None: all"""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Channels, and height and width, as stored."""
+        return self.x.shape[1], self.x.shape[-1]
+
+    @property
+    def has_regions(self) -> bool:
+        """Whether any image has one."""
+        return self.has_region is None or bool(self.has_region.any())
+
+    def mean_and_std(self) -> tuple[list[float], list[float]]:
+        """Return mean and standard deviation of each channel's pixels, in [0, 1]."""
+        n_channels, side = self.shape
+        return mean_and_std(self.x[:: every_nth(len(self.x), side, n_channels)])
+
+    def first(self, n: int) -> NDArray[np.int64]:
+        """Return the first n rows."""
+        return np.arange(n)
+
+    def split(self, rows: NDArray[np.int64], shown: Shown) -> "ImageSplit":
+        """Return some rows as batches."""
+        return ImageSplit(self.x, rows, shown)
+
+    def regions(
+        self, rows: NDArray[np.int64], control: Control, seed: int
+    ) -> tuple[Regions, NDArray[np.bool_]]:
+        """Return the x* of some rows under a control, and which of them have any."""
+        has = np.ones(len(rows), np.bool_) if self.has_region is None else self.has_region[rows]
+        if self.masks is not None:
+            return controlled_masks(self.masks, rows, has, control, seed), has
+        return controlled_boxes(self.boxes[rows], has, self.x.shape[-1], control, seed), has
+
+
+class ImageSplit:
+    """Rows of images, kept as bytes; windows and masks are made with each batch.
+
+    Args:
+        x: stored images (M, C, S, S), perhaps memory-mapped.
+        rows: which of them are the rows (N,).
+        shown: what batches show of the rows.
+    """
+
+    def __init__(self, x: NDArray[np.uint8], rows: NDArray[np.int64], shown: Shown) -> None:
+        self.x, self.rows, self.shown = x, rows, shown
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def y(self) -> NDArray[np.int64]:
+        """Labels of the rows, for which no image has to be read."""
+        return self.shown.y
+
+    def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
+        """Yield all rows: in order, or shuffled and augmented by the generator."""
+        order = (
+            torch.arange(len(self))
+            if shuffle is None
+            else torch.randperm(len(self), generator=shuffle)
+        )
+        for rows in torch.split(order, batch_size):
+            some = rows.numpy()
+            yield self.shown.batch(some, torch.from_numpy(self.x[self.rows[some]]), shuffle)

@@ -1,0 +1,1 @@
+"""Tables: reading files, roles of columns, encoding rows as vectors."""

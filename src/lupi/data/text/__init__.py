@@ -1,0 +1,1 @@
+"""Text: files, vocabularies and batches of sentences."""

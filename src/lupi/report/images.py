@@ -1,0 +1,171 @@
+"""Sample images of a run as PNG data URIs: the image, its box, the variance noise had there."""
+
+import base64
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from plotly.colors import hex_to_rgb, sequential
+
+from lupi.errors import LupiError
+from lupi.report.numbers import plain
+from lupi.unpack import read_arrays
+
+SIDE = 160
+"""Pixels of an image's longer side on the page, about: a whole multiple of what was recorded."""
+LARGEST = 200
+MOST = 8
+"""Images shown; more would make the page heavy and say no more."""
+OUTLINE = (255, 176, 0)
+
+Pixels = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the colours of one site's variance maps mean."""
+
+    site: str
+    bar: str
+    low: str
+    middle: str
+    high: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One image: data URIs and what the model said."""
+
+    image: str
+    outlined: str
+    maps: tuple[str, ...]
+    """One per scale of the album, in the same order."""
+    label: str
+    prediction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Album:
+    """The sample images of one run."""
+
+    samples: tuple[Sample, ...]
+    scales: tuple[Scale, ...]
+
+
+def read_album(path: Path) -> Album:
+    """Turn a `samples.npz` into images; an error names the file and what is wrong with it."""
+    try:
+        return make_album(read_arrays(path))
+    except (LupiError, TypeError, ValueError, KeyError, IndexError) as error:
+        raise LupiError(f"{path} can't be shown as images: {error}") from None
+
+
+def make_album(arrays: dict[str, NDArray[Any]]) -> Album:
+    """Turn the arrays of a `samples.npz` into images."""
+    images, masks = arrays["x"][:MOST], arrays["mask"][:MOST]
+    if images.ndim not in (3, 4) or masks.shape != images.shape[:3]:
+        raise ValueError(f"x has shape {images.shape} and mask {masks.shape}")
+    labels, predictions = arrays["label"], arrays["prediction"]
+    colours: list[list[Pixels]] = []
+    scales = []
+    for name in sorted(arrays):
+        if name.startswith("variance/"):
+            variances = np.asarray(arrays[name][:MOST], dtype=np.float64)
+            if variances.ndim != 3 or len(variances) != len(images):
+                raise ValueError(f"{name} has shape {variances.shape}, expected (k, h, w)")
+            scale, maps = coloured(name.removeprefix("variance/"), variances)
+            scales.append(scale)
+            colours.append(maps)
+    samples = []
+    for i, image in enumerate(images):
+        size = _display_size(image.shape[0], image.shape[1])
+        shown = _resized(np.asarray(image, dtype=np.uint8), size)
+        samples.append(
+            Sample(
+                image=data_uri(shown),
+                outlined=data_uri(_outlined(shown, _resized(masks[i].astype(np.uint8), size) > 0)),
+                maps=tuple(data_uri(_resized(maps[i], size)) for maps in colours),
+                label=str(labels[i]),
+                prediction=str(predictions[i]),
+            )
+        )
+    return Album(tuple(samples), tuple(scales))
+
+
+def _display_size(height: int, width: int) -> tuple[int, int]:
+    """Enlarge a small image by a whole factor; shrink one that is too heavy for the page."""
+    longer = max(height, width)
+    factor: float = max(1, SIDE // longer) if longer <= LARGEST else LARGEST / longer
+    return max(1, round(height * factor)), max(1, round(width * factor))
+
+
+def _resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """Resize (h, w) or (h, w, 3) to `size`: nearest neighbour, but smooth to shrink a photo."""
+    shrinks = pixels.shape[0] > size[0] and pixels.ndim == 3
+    how = Image.Resampling.LANCZOS if shrinks else Image.Resampling.NEAREST
+    return np.asarray(Image.fromarray(pixels).resize((size[1], size[0]), how), dtype=np.uint8)
+
+
+def _outlined(pixels: Pixels, mask: NDArray[np.bool_]) -> Pixels:
+    """Draw the border of `mask`: bright inside it, a dark line around, seen on any image."""
+    rgb = pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
+    rgb = rgb.copy()
+    inner = mask & ~_shrunk(mask, 2)
+    rgb[~mask & _grown(mask, 1)] = (0, 0, 0)
+    rgb[inner] = OUTLINE
+    return rgb
+
+
+def _grown(mask: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
+    """Grow a mask by `steps` pixels in all eight directions."""
+    height, width = mask.shape
+    padded = np.pad(mask, steps)
+    reach = range(2 * steps + 1)
+    shifts = [padded[i : i + height, j : j + width] for i in reach for j in reach]
+    return np.asarray(np.stack(shifts).any(axis=0), dtype=np.bool_)
+
+
+def _shrunk(mask: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
+    # Outside the image counts as outside the box, so a box at the rim gets its line too.
+    padded = np.pad(~mask, steps, constant_values=True)
+    return ~_grown(padded, steps)[steps:-steps, steps:-steps]
+
+
+def coloured(site: str, variances: Floats) -> tuple[Scale, list[Pixels]]:
+    """Colour (k, h, w) variances on one scale; what is not finite becomes grey."""
+    finite = variances[np.isfinite(variances)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    place = (variances - low) / (high - low if high > low else 1.0)
+    index = np.where(np.isfinite(place), np.clip(place, 0, 1) * 255, 0).astype(np.intp)
+    rgb = _table()[index]  # (k, h, w, 3)
+    rgb[~np.isfinite(variances)] = 128
+    bar = data_uri(_resized(_table()[None], (12, 256)))
+    scale = Scale(site, bar, plain(low), plain((low + high) / 2), plain(high))
+    return scale, list(rgb)
+
+
+def _table() -> Pixels:
+    """Viridis, perceptually uniform, as 256 colours between plotly's ten."""
+    anchors = np.array(
+        [hex_to_rgb(colour) for colour in sequential.Viridis], dtype=np.float64
+    )  # (10, 3)
+    where = np.linspace(0, len(anchors) - 1, 256)
+    columns = [np.interp(where, np.arange(len(anchors)), anchors[:, c]) for c in range(3)]
+    return np.stack(columns, axis=1).round().astype(np.uint8)
+
+
+def png(pixels: Pixels) -> bytes:
+    """Write pixels (h, w) or (h, w, 3) as a PNG file."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+def data_uri(pixels: Pixels) -> str:
+    """Return pixels as the address of an image that holds itself."""
+    return "data:image/png;base64," + base64.b64encode(png(pixels)).decode("ascii")

@@ -1,0 +1,195 @@
+"""Tasks over images in files: settings, splits, scores."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from conftest import digits_task
+from lupi.core import Batch, Control, Losses, Method
+from lupi.errors import LupiError
+from lupi.settings import Settings
+from lupi.tasks.registry import build_task, prepare_task, resolve_task
+from lupi.train.evaluate import outputs
+from lupi.train.run import run
+from lupi.train.settings import RunSettings
+from made_images import image_folder, imagenet, tiny_imagenet
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> dict[str, Any]:
+    return {
+        "name": "image-folder",
+        "root": str(image_folder(tmp_path / "mine", n_images=8)),
+        "boxes": "boxes.csv",
+        "image_size": 16,
+        "n_val": 2,
+        "n_test": 2,
+        "cache": str(tmp_path / "cache"),
+    }
+
+
+def run_settings(task: dict[str, Any], **changes: Any) -> RunSettings:
+    raw = {
+        "task": task,
+        "network": {"width": 2, "n_hidden": 8},
+        "train": {"epochs": 2, "batch_size": 4},
+        "method": "het-dropout",
+        "size": 6,
+        "seed": 0,
+    }
+    return RunSettings.parse({**raw, **changes}, "").resolve()
+
+
+@pytest.mark.parametrize("name", ["tiny-imagenet", "imagenet", "image-folder"])
+def test_every_layout_becomes_a_task(tmp_path: Path, name: str) -> None:
+    layouts: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
+        "tiny-imagenet": (tiny_imagenet, {}),
+        "imagenet": (imagenet, {"n_test": 1}),
+        "image-folder": (image_folder, {"n_test": 1, "boxes": "boxes.csv"}),
+    }
+    make, own = layouts[name]
+    sizes = {"image_size": 24, "stored_size": 32, "n_val": 1, "classes": 2}
+    root, cache = str(make(tmp_path / "x")), str(tmp_path / "cache")
+    task = {"name": name, "root": root, "cache": cache, **sizes, **own}
+    built = build_task(task, {"width": 2})
+    splits = built.splits(4, seed=0)
+    batch = next(iter(splits.train.batches(4, torch.Generator().manual_seed(0))))
+    assert batch.x.shape == (4, 3, 24, 24)
+    assert batch.xstar is not None
+    assert batch.xstar.shape == (4, 1, 24, 24)
+    assert built.network()(batch.x).shape == (4, 2)
+    assert next(iter(splits.val.batches(4))).xstar is None
+    assert next(iter(splits.test.batches(4))).xstar is None
+    shown = next(iter(built.splits(4, seed=0, reveal=True).test.batches(4)))
+    assert shown.has_xstar is not None
+    assert shown.has_xstar.any()
+    assert built.example().shape == (2, 3, 24, 24)
+
+
+def test_an_oracle_needs_test_images_with_a_region(tmp_path: Path) -> None:
+    root = tiny_imagenet(tmp_path / "x")
+    val = root / "val/val_annotations.txt"
+    val.write_text(
+        "".join("\t".join(line.split("\t")[:2]) + "\n" for line in val.read_text().splitlines())
+    )
+    task = {"name": "tiny-imagenet", "root": str(root), "cache": str(tmp_path), "n_val": 1}
+    built = build_task(task, {"width": 2})
+    assert len(built.splits(4, seed=0).test) == 6
+    with pytest.raises(LupiError, match="leave the oracle out"):
+        built.splits(4, seed=0, reveal=True)
+
+
+def test_small_training_sets_are_parts_of_large_ones_by_images_per_class(
+    mine: dict[str, Any],
+) -> None:
+    task = build_task(mine, {})
+    small, large = task.splits(4, seed=1).train, task.splits(8, seed=1).train
+    first, second = (next(iter(split.batches(8))) for split in (small, large))
+    assert torch.equal(first.x, second.x[:4])
+    assert first.y.bincount().tolist() == [2, 2]
+
+
+def test_a_fraction_of_rows_with_xstar_is_one_of_those_that_have_any(mine: dict[str, Any]) -> None:
+    table = Path(mine["root"], "boxes.csv")
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join(line for line in lines if not line.startswith("cats")))
+    task = build_task(mine, {})
+    for frac, n in ((1.0, 4), (0.5, 2), (0.0, 0)):
+        batch = next(iter(task.splits(8, 0, "shuffled", frac).train.batches(8)))
+        assert batch.has_xstar is not None
+        assert batch.has_xstar.sum() == n
+        assert (batch.y[batch.has_xstar] == 1).all()
+
+
+@pytest.mark.parametrize("control", ["real", "shuffled", "constant", "random"])
+def test_without_any_x_star_training_goes_on(
+    mine: dict[str, Any], tmp_path: Path, control: Control
+) -> None:
+    Path(mine["root"], "boxes.csv").write_text("file,x0,y0,x1,y1\n")
+    result = run(run_settings(mine, control=control), tmp_path / "run")
+    assert result["status"] == "finished"
+    assert result["data"] == {"training image without x*": 8}
+
+
+def test_a_run_records_what_was_found(mine: dict[str, Any], tmp_path: Path) -> None:
+    Path(mine["root"], "cats/bad.png").write_bytes(b"")
+    settings = run_settings({**mine, "on_bad": "skip"})
+    result = run(settings, tmp_path / "run")
+    assert result["data"] == {"training image without x*": 0, "unreadable image": 1}
+    assert "top5" not in result["metrics"]["test"]  # there are two classes
+    lines = prepare_task(settings.task, lambda done, total: None)
+    assert "1 x unreadable image, the first in cats/bad.png" in lines[0]
+    assert "about.json" in lines[1]
+    assert prepare_task({"name": "digits"}, lambda done, total: None) == []
+
+
+def test_where_the_cache_lies_is_not_part_of_a_runs_identity(mine: dict[str, Any]) -> None:
+    first = run_settings(mine).run_id
+    assert run_settings({**mine, "cache": "elsewhere"}).run_id == first
+    assert run_settings({**mine, "n_val": 1}).run_id != first
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"stored_size": 8}, r"task.stored_size: got 8; .*image_size \(16\) or more"),
+        ({"test_crops": "ten"}, "task.test_crops: .*need a stored_size above image_size"),
+        ({"classes": 1}, "task.classes"),
+        ({"augment": {"flop": True}}, "task.augment.flop: no such key; did you mean `flip`"),
+        ({"on_bad": "ignore"}, "task.on_bad: got 'ignore'"),
+        ({"masks": "masks"}, "give either boxes or masks"),
+        ({"boxes": None}, "give either boxes or masks"),
+    ],
+)
+def test_wrong_settings(mine: dict[str, Any], changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(LupiError, match=message):
+        resolve_task({**mine, **changes}, {})
+
+
+def test_top_five_counts_the_five_largest() -> None:
+    task = digits_task()
+    output = torch.arange(10.0).repeat(4, 1)  # classes 9, 8, 7, 6 and 5 come first
+    scores = task.metrics(output, torch.tensor([9, 5, 4, 0]))
+    assert scores["accuracy"] == 0.25
+    assert scores["top5"] == 0.5
+
+
+class Fixed(Method):
+    """A network that tells by the first pixel: bright is class 1, more or less surely."""
+
+    name, summary, uses_xstar, Settings = "fixed", "", False, Settings
+
+    def loss(self, batch: Batch) -> Losses:
+        raise NotImplementedError
+
+    def predict(self, x: Tensor) -> Tensor:
+        assert x.dim() == 4
+        pixel = x[:, 0, 0, 0]
+        return torch.stack([torch.zeros_like(pixel), 4 * pixel - 1], 1)
+
+
+def test_ten_crops_sum_the_probabilities(mine: dict[str, Any]) -> None:
+    ten = {**mine, "stored_size": 24, "test_crops": "ten"}
+    task = build_task(ten, {})
+    method = Fixed(nn.Linear(1, 1), task, None)
+    splits = task.splits(4, seed=0)
+    views = splits.also["test_ten_crops"]
+    summed, y = outputs(method, views, batch_size=3)
+    assert summed.shape == (4, 2)
+    crops = torch.cat([batch.x for batch in views.batches(3)])  # (4, 10, C, H, W)
+    by_hand = sum(method.predict(crops[:, v]).softmax(1) for v in range(10))
+    assert isinstance(by_hand, Tensor)
+    assert torch.allclose(summed.exp(), by_hand / 10, atol=1e-6)
+    assert next(iter(splits.test.batches(3))).x.dim() == 4  # the middle is scored as well
+    assert task.metrics(summed, y)["loss"] > 0
+
+
+def test_a_run_scores_middle_and_ten_crops(mine: dict[str, Any], tmp_path: Path) -> None:
+    ten = run_settings({**mine, "stored_size": 24, "test_crops": "ten"})
+    metrics = run(ten, tmp_path / "run")["metrics"]
+    assert set(metrics) == {"val", "test", "test_ten_crops"}
+    assert metrics["test"]["loss"] != metrics["test_ten_crops"]["loss"]
