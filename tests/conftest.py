@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Control, OutputKind, Split, Splits, XstarKind
+from lupi.core import Batch, Control, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.images.digits import DigitsSettings
 from lupi.data.subsets import rows_with_xstar
 from lupi.data.tables.vectors import VectorSplit
@@ -26,6 +26,7 @@ class VectorTask:
 
     metric = Metric("accuracy")
     xstar_kind: XstarKind = "vector"
+    places: Places | None = None
     xstar_dim = 2
     output_kind: OutputKind = "classes"
 

@@ -21,8 +21,11 @@ from lupi.search import Range, Space
 from lupi.settings import Settings
 
 XstarKind = Literal["region", "vector"]
-"""region: a map (B, 1, H, W) in [0, 1], 1 on the object, aligned with the image x;
-vector: (B, D)."""
+"""region: a map over the places of x in [0, 1], 1 on what matters: (B, 1, H, W) over the pixels of
+a image, (B, 1, T) over the words of a text; vector: (B, D)."""
+
+Places = Literal["pixels", "words"]
+"""What x consists of where x* is a region: pixels (B, C, H, W), or words (B, T) with 0 for none."""
 
 OutputKind = Literal["classes", "gaussian", "tokens"]
 """classes: logits (B, K); gaussian: mean and log-variance of a number, (B, 2); tokens: logits of
@@ -31,8 +34,9 @@ each word of a sequence (B, T, K), T of each batch's own (the task is a `Sequenc
 Inputs = Any
 """What a network sees: a tensor (B, ...), or a named tuple of tensors with B rows each."""
 
-Control = Literal["real", "shuffled", "constant", "random"]
-"""What a training row's x* is: its own, another row's, the mean, or a random draw."""
+Control = Literal["real", "shuffled", "constant", "random", "lexicon"]
+"""What a training row's x* is: its own, another row's, the mean, or a random draw; of texts also
+the words of a list."""
 
 
 class Batch(NamedTuple):
@@ -102,6 +106,8 @@ class Task(Protocol):
     xstar_dim: int
     """Channels of a region (1), or the length of a vector; 0: the data have no x*."""
     output_kind: OutputKind
+    places: Places | None
+    """What a region is a map over; None where x* is a vector."""
 
     def splits(
         self, size: int, seed: int, control: Control, xstar_frac: float, reveal: bool = False
@@ -192,6 +198,8 @@ class Method(nn.Module):
     """Whether what predicts is more than the task's network."""
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
     """The kinds of x* it can use."""
+    places: ClassVar[tuple[Places, ...]] = ("pixels", "words")
+    """What a region may be a map over."""
     output_kinds: ClassVar[tuple[OutputKind, ...]] = ("classes", "gaussian")
     """The kinds of output it can train."""
     Settings: ClassVar[type[Settings]]

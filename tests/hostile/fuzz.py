@@ -15,8 +15,8 @@ except ModuleNotFoundError:
     sys.exit("this needs atheris: pip install atheris")
 
 with atheris.instrument_imports(include=["lupi", "yaml"]):
+    from lupi.data.findings import Findings
     from lupi.data.images.layouts.box_files import ImageNames, read_boxes
-    from lupi.data.images.layouts.index import Findings
     from lupi.data.images.layouts.pascal import BadXmlError, read_annotation
     from lupi.data.images.layouts.trees import open_tree
     from lupi.errors import LupiError

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
+from lupi.data.findings import Findings
 from lupi.data.images.decode import BadImageError, decode_image, decode_mask, refusing_bombs
 from lupi.data.images.layouts.image_folder import ImageFolder
-from lupi.data.images.layouts.index import Findings
 from lupi.data.images.layouts.pascal import BadXmlError, read_annotation
 from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
 from lupi.data.images.layouts.trees import open_tree

@@ -146,6 +146,11 @@ def _arms(settings: ComparisonSettings) -> Iterator[tuple[str, str, ArmSettings]
                 )
         if arm.xstar_fracs and arm.xstar_frac != 1:
             raise LupiError(f"arms.{key}: give either `xstar_frac` or `xstar_fracs`, not both")
+        if "lexicon" in arm.controls and not settings.task.get("lexicon"):
+            raise LupiError(
+                f"arms.{key}.controls: lexicon needs task.lexicon, a file with a word list (of "
+                "texts only)"
+            )
         for name, one in arm.fractions(key):
             yield key, name, one
 

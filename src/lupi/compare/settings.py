@@ -17,8 +17,8 @@ class ArmSettings(Settings):
     method: str
     settings: dict[str, Any] = Field(default_factory=dict)
     """Of the method: see `lupi methods NAME`."""
-    controls: tuple[Literal["shuffled", "constant", "random"], ...] = ()
-    """The same arm again, with x* that tells nothing of its row."""
+    controls: tuple[Literal["shuffled", "constant", "random", "lexicon"], ...] = ()
+    """The same arm again, with x* that tells nothing of its row; lexicon: the words of a list."""
     xstar_frac: float = Field(1.0, ge=0, le=1)
     """The fraction of training rows that carry x*."""
     xstar_fracs: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()

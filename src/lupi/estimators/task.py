@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Control, OutputKind, Split, Splits, XstarKind
+from lupi.core import Batch, Control, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.tables.vectors import VectorSplit
 from lupi.nn.gaussian import gaussian_cross_entropy
 from lupi.nn.mlp import MLP
@@ -25,6 +25,7 @@ class ArrayTask:
 
     metric = Metric("loss", higher_is_better=False)
     xstar_kind: XstarKind = "vector"
+    places: Places | None = None
 
     def __init__(
         self, train: Batch, val: Batch, n_classes: int | None, network: TableNetworkSettings

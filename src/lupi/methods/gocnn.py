@@ -45,6 +45,7 @@ class GoCNN(Method):
     name = "gocnn"
     summary = "channels divided between object and surroundings, told apart by x*"
     uses_xstar = True
+    places = ("pixels",)
     kinds = ("region",)
     Settings = GoCNNSettings
     search: ClassVar[Space] = {

@@ -37,6 +37,7 @@ class MultitaskBox(Method):
     name = "multitask-box"
     summary = "a second head regresses the box, or the vector, that x* is"
     uses_xstar = True
+    places = ("pixels",)
     Settings = MultitaskBoxSettings
     search: ClassVar[Space] = {
         "settings.weight": Range(low=0.01, high=10, log=True),

@@ -1,10 +1,12 @@
-"""Multi-task learning: a decoder predicts the region pixel by pixel, and is thrown away.
+"""Multi-task learning: a decoder predicts the region place by place, and is thrown away.
 
     loss = cross-entropy + weight * binary-cross-entropy(decoder(z), mask)
 
 z is the last convolutional map. The baseline "Multi-Task w/ Mask" of Lambert, Sener, Savarese,
 CVPR 2018, with the decoder of Noh, Hong, Han: "Learning Deconvolution Network for Semantic
-Segmentation", ICCV 2015. How the decoder differs from DeconvNet's: see `lupi.nn.decoder`.
+Segmentation", ICCV 2015. How the decoder differs from DeconvNet's: see `lupi.nn.decoder`. What is
+ours: of a text, the decoder is a linear layer that tells from the vector of each word whether it
+belongs to the rationale.
 """
 
 from typing import ClassVar, Literal
@@ -15,9 +17,10 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, Task
 from lupi.data.images.regions import blackout
+from lupi.errors import LupiError
 from lupi.nn import rows
 from lupi.nn.decoder import Decoder
-from lupi.nn.sites import find_sites, map_sites, reading
+from lupi.nn.sites import find_sites, map_sites, reading, site_shapes
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -31,7 +34,8 @@ class MultitaskMaskSettings(Settings):
     """The black and white `mask` (cross-entropy), or the `rgb` of the blacked-out image
     (smooth L1)."""
     site: str | None = None
-    """The map that the decoder reads, such as `trunk.site3`; by default the last one."""
+    """The map that the decoder reads, such as `trunk.site3`; by default the last one. Of texts a
+    site with a vector per word."""
     n_convs: int = Field(2, ge=1, le=4)
     """Convolutions in each stage of the decoder."""
 
@@ -40,7 +44,7 @@ class MultitaskMask(Method):
     """Train to predict the class, and which pixels belong to the object."""
 
     name = "multitask-mask"
-    summary = "a decoder predicts the region of x* pixel by pixel"
+    summary = "a decoder predicts the region of x* place by place"
     uses_xstar = True
     kinds = ("region",)
     Settings = MultitaskMaskSettings
@@ -51,6 +55,9 @@ class MultitaskMask(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: MultitaskMaskSettings) -> None:
         super().__init__(net, task, settings)
+        if task.places == "words":
+            self._build_for_words(net, task, settings)
+            return
         example = task.example()
         maps = map_sites(net, example, settings.site)
         *_, (name, deepest) = maps.items()
@@ -61,14 +68,36 @@ class MultitaskMask(Method):
         self._site = find_sites(net, [name])
         self.decoder = Decoder(deepest[0], list(sizes), n_out, settings.n_convs)
 
+    def _build_for_words(self, net: nn.Module, task: Task, settings: MultitaskMaskSettings) -> None:
+        if settings.target == "rgb" or settings.n_convs != 2:
+            raise LupiError("target: rgb and n_convs have no effect on texts; leave them out")
+        sites = find_sites(net, ["*"] if settings.site is None else [settings.site])
+        shapes = site_shapes(net, sites, task.example())
+        of_words = [name for name, shape in shapes.items() if len(shape) == 2]
+        if not of_words:
+            raise LupiError("site: the decoder reads a vector per word, as at `trunk.words`")
+        self._site = find_sites(net, [of_words[-1]])
+        self.word_decoder = nn.Linear(shapes[of_words[-1]][1], 1)
+
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss plus the weighted loss of the decoder."""
         mask, has = batch.privileged()
         with reading(self._site) as seen:
             task = rows.mean(self.task.example_loss(self.net(batch.x), batch.y))
         (features,) = seen.values()
-        pixels = self.settings.weight * self._pixels(features, batch.x, mask, has)
-        return Losses(task + pixels, {"task": task.detach(), "mask": pixels.detach()})
+        loss_of = self._words if self.task.places == "words" else self._pixels
+        places = self.settings.weight * loss_of(features, batch.x, mask, has)
+        return Losses(task + places, {"task": task.detach(), "mask": places.detach()})
+
+    def _words(self, features: Tensor, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
+        """Return the mean over the words of each row with x*, 0 where there are none."""
+        if not rows.any_xstar(has):
+            return mask.new_zeros(())
+        is_word = (x[has] > 0).to(mask.dtype)  # (b, T)
+        predicted = self.word_decoder(features[has])[..., 0]
+        each = F.binary_cross_entropy_with_logits(predicted, mask[has, 0], reduction="none")
+        with rows.with_xstar():
+            return rows.mean((each * is_word).sum(1) / is_word.sum(1).clamp(min=1))
 
     def _pixels(self, features: Tensor, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
         """Return the mean over the pixels of the rows with x*, 0 where there are none."""

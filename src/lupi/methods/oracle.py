@@ -4,8 +4,9 @@
 
 Not a competitor, a yardstick: it is marked in records, tables and reports, and no verdict says
 that x* helps because of it. h is the student's network; of a region, g is a second one that sees
-the blacked-out image; of a vector, g is a hidden layer over h's last features and x*. Of
-sentences, x* changes the first state of the decoder instead (Calixto, Liu, Campbell, EMNLP 2017).
+the blacked-out image, or the words of the rationale alone; of a vector, g is a hidden layer over
+h's last features and x*. Of sentences, x* changes the first state of the decoder instead (Calixto,
+Liu, Campbell, EMNLP 2017).
 """
 
 import torch
@@ -49,20 +50,25 @@ class OracleNetwork(nn.Module):
                 nn.Linear(n_hidden, output.shape[-1]),
             )
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (B, C + D + 1, ...) to outputs."""
+    def forward(self, x: Tensor | tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Map (B, C + D + 1, ...) to outputs; of texts: words, rationale, whether there is one."""
+        if isinstance(x, tuple):
+            words, region, has_region = x
+            # Where no rationale is known, the whole text is seen.
+            rationale = blackout(words, region.where(has_region[:, None, None], 1.0))
+            return torch.add(self.net(words), self.xstar_net(rationale))
         if x.shape[1] != sum(self.n_channels):
             raise LupiError(
                 f"an oracle predicts from x and x* together: expected {sum(self.n_channels)} "
                 f"channels, got {x.shape[1]}; to predict from x alone, train another method"
             )
-        x, xstar, has = x.split(self.n_channels, dim=1)
+        plain, xstar, has = x.split(self.n_channels, dim=1)
         if self.is_region:
             # Where no region is known, the whole image is seen.
-            own, correction = self.net(x), self.xstar_net(blackout(x, xstar.where(has > 0, 1.0)))
-            return torch.add(own, correction)
+            shown = blackout(plain, xstar.where(has > 0, 1.0))
+            return torch.add(self.net(plain), self.xstar_net(shown))
         with entering(linear_layers(self.net)[-1]) as seen:
-            own = self.net(x)
+            own = self.net(plain)
         xstar, has = _per_row(xstar), _per_row(has)
         return torch.add(own, has * self.xstar_net(torch.cat([seen[0], xstar], 1)))
 

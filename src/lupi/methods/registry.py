@@ -47,6 +47,11 @@ def check_kind(method: type[Method], task: Task) -> None:
             f"method {method.name} can't use x* of kind {task.xstar_kind}; "
             f"it uses {', '.join(method.kinds)}"
         )
+    if method.uses_xstar and task.places is not None and task.places not in method.places:
+        raise LupiError(
+            f"method {method.name} takes regions of {', '.join(method.places)}; those of this "
+            f"task are of {task.places}"
+        )
     if method.uses_xstar and not task.xstar_dim:
         raise LupiError(
             f"method {method.name} uses x*, and this task has none: name its file as task.xstar"

@@ -70,6 +70,8 @@ class Tram(Method):
                 f"head: what enters {settings.head!r} is {tuple(seen[0].shape[1:])} per row; tram "
                 "joins vectors with x*: name a part that follows the flattening"
             )
+        if task.places == "words" and settings.region_input == "box":
+            raise LupiError("region_input: the words of a text have no box; use blackout")
         n_features = seen[0].shape[1]
         n_xstar = task.xstar_dim
         if task.xstar_kind == "region":
@@ -110,7 +112,7 @@ class Tram(Method):
     @torch.no_grad()
     def _features(self, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
         """Return phi of the blacked-out images, without a graph; zeros for rows without x*."""
-        features = x.new_zeros(len(x), self._n_features)
+        features = mask.new_zeros(len(x), self._n_features)
         if rows.any_xstar(has):
             with rows.with_xstar(), untracked(self.net), entering(self._own_head) as seen:
                 self.net(blackout(x[has], mask[has]))

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Control, Inputs, OutputKind, Split, Splits, XstarKind
+from lupi.core import Control, Inputs, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.images.decode import Fit
 from lupi.data.images.split import Shown, StoredImages
 from lupi.data.images.windows import Cropping
@@ -90,6 +90,7 @@ class ImageTask:
 
     metric = Metric("accuracy")
     xstar_kind: XstarKind = "region"
+    places: Places | None = "pixels"
     xstar_dim = 1
     output_kind: OutputKind = "classes"
     warnings: tuple[str, ...] = ()

@@ -6,9 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
+from lupi.data.findings import OnBad
 from lupi.data.images.cache import Loaded, Wanted, load
 from lupi.data.images.decode import Fit
-from lupi.data.images.layouts.index import OnBad, Source
+from lupi.data.images.layouts.index import Source
 from lupi.data.images.shards.format import is_sharded
 from lupi.data.images.shards.remote import is_url
 from lupi.data.images.shards.stream import Streamed, open_stream

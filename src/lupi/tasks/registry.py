@@ -13,21 +13,28 @@ from lupi.tasks.image_files import ImageFilesTask, open_images, shard_images
 from lupi.tasks.image_folder import ImageFolderTask
 from lupi.tasks.imagenet import ImagenetTask
 from lupi.tasks.table import TableTask
+from lupi.tasks.text import TextTask
 from lupi.tasks.tiny_imagenet import TinyImagenetTask
 from lupi.tasks.translation import TranslationTask
 
 TASKS: dict[
-    str, type[DigitsTask] | type[ImageFilesTask] | type[TableTask] | type[TranslationTask]
+    str,
+    type[DigitsTask]
+    | type[ImageFilesTask]
+    | type[TableTask]
+    | type[TextTask]
+    | type[TranslationTask],
 ] = {
     "digits": DigitsTask,
     "tiny-imagenet": TinyImagenetTask,
     "imagenet": ImagenetTask,
     "image-folder": ImageFolderTask,
     "table": TableTask,
+    "text": TextTask,
     "translation": TranslationTask,
 }
 
-AnyTask = ImageTask | TableTask | TranslationTask
+AnyTask = ImageTask | TableTask | TextTask | TranslationTask
 
 
 def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -54,6 +61,8 @@ def with_network(task: AnyTask, network: dict[str, Any]) -> AnyTask:
 def prepare_task(task: dict[str, Any], on_decoded: OnDecoded) -> list[str]:
     """Decode the images of a task now, so that it is quickly built; say what was found."""
     cls, options = _lookup(task)
+    if issubclass(cls, TextTask):
+        return list(cls(cls.Settings.parse(options, "task"), cls.Network()).summary)
     if not issubclass(cls, ImageFilesTask):
         return []
     loaded = open_images(cls.Settings.parse(options, "task"), on_decoded)

@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Control, OutputKind, Split, Splits, XstarKind
+from lupi.core import Batch, Control, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.tables.columns import TableSettings, load_table
 from lupi.data.tables.encoder import TableEncoder
@@ -57,6 +57,7 @@ class TableTask:
     Settings = TableSettings
     Network = TableNetworkSettings
     xstar_kind: XstarKind = "vector"
+    places: Places | None = None
 
     def __init__(self, settings: TableSettings, network: TableNetworkSettings) -> None:
         self._table = table = load_table(settings)

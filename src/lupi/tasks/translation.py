@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Control, Generated, Inputs, OutputKind, Split, Splits, XstarKind
+from lupi.core import Control, Generated, Inputs, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.content import fingerprint_of
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.text.parallel_text import Pairs, is_blank, read_pairs, split_name
@@ -36,6 +36,7 @@ class TranslationTask:
     Network = TranslationNetworkSettings
     metric = Metric("bleu", selected_by="accuracy")
     xstar_kind: XstarKind = "vector"
+    places: Places | None = None
     xstar_dim = 0
     output_kind: OutputKind = "tokens"
     warnings: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from lupi.data.content import fingerprint_of
-from lupi.data.images.layouts.index import OnBad
+from lupi.data.findings import OnBad
 from lupi.data.text.parallel_text import find_text, split_name
 from lupi.data.xstar.sentence_vectors import file_of
 from lupi.settings import Settings

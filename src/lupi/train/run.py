@@ -16,6 +16,7 @@ from torch import Tensor
 from lupi import __version__
 from lupi.core import Batch, Method, SequenceTask, Splits, Task, derive_seed
 from lupi.data.xstar.reveal import reveal
+from lupi.errors import LupiError
 from lupi.files import read_rows, write_json, write_text, write_whole
 from lupi.methods.registry import build_method, find_method
 from lupi.records import FORMAT, read_result
@@ -174,6 +175,8 @@ class Sealed:
 
 def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
     """Return the rows of a run: x* is revealed outside of training to an oracle and nobody else."""
+    if settings.control == "lexicon" and task.places != "words":
+        raise LupiError("control lexicon: it is for texts; this task has none")
     options = (settings.size, settings.seed, settings.control, settings.xstar_frac)
     if method.sees_xstar_at_test:
         return reveal(task.splits(*options, reveal=True))

@@ -146,9 +146,9 @@ def with_box(root: Path, box: str) -> str:
 
 
 def _training_image(root: Path) -> str:
+    from lupi.data.findings import Findings
     from lupi.data.images.layouts.holdout import hold_out
     from lupi.data.images.layouts.image_folder import ImageFolder
-    from lupi.data.images.layouts.index import Findings
     from lupi.data.images.layouts.trees import open_tree
 
     index = ImageFolder(boxes="boxes.csv").index(open_tree(root), Findings("stop"))

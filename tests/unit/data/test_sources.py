@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from lupi.data.findings import Findings
 from lupi.data.images.layouts.image_folder import ImageFolder
 from lupi.data.images.layouts.imagenet import Imagenet
-from lupi.data.images.layouts.index import Findings, Index, Item, Source, pick_classes
+from lupi.data.images.layouts.index import Index, Item, Source, pick_classes
 from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
 from lupi.data.images.layouts.trees import open_tree
 from lupi.errors import LupiError

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from conftest import VectorTask
-from lupi.core import Batch, XstarKind
+from lupi.core import Batch, Places, XstarKind
 from lupi.errors import LupiError
 from lupi.methods.gocnn import GoCNN, GoCNNSettings
 from lupi.nn.sites import Site
@@ -15,6 +15,7 @@ class MapTask(VectorTask):
     """The map of four channels is x itself; the output is its sum, and zero."""
 
     xstar_kind: XstarKind = "region"
+    places: Places | None = "pixels"
 
     def __init__(self, n_channels: int = 4) -> None:
         self.n_channels = n_channels

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lupi.data.findings import Findings
 from lupi.data.images.decode import Fit, place_box, view_window
-from lupi.data.images.layouts.index import Box, Findings, Item
+from lupi.data.images.layouts.index import Box, Item
 
 PixelBox = tuple[int, int, int, int]
 """x0, y0, x1, y1 in stored pixels, end excluded."""

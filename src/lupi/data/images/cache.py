@@ -22,17 +22,10 @@ from filelock import FileLock
 from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
+from lupi.data.findings import Finding, Findings, OnBad
 from lupi.data.images.decode import Fit, refusing_bombs
 from lupi.data.images.layouts.holdout import hold_out
-from lupi.data.images.layouts.index import (
-    PARTS,
-    Finding,
-    Findings,
-    OnBad,
-    Part,
-    Source,
-    pick_classes,
-)
+from lupi.data.images.layouts.index import PARTS, Part, Source, pick_classes
 from lupi.data.images.layouts.trees import Tree, open_tree
 from lupi.data.images.split import Images
 from lupi.data.images.writer import ImageWriter, OnDecoded

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
+from lupi.data.findings import Findings
 from lupi.data.images.boxes import PixelBox, boxes_of, stack_boxes
 from lupi.data.images.decode import BadImageError, Decoded, Fit, decode_image, decode_mask
-from lupi.data.images.layouts.index import Findings, Item
+from lupi.data.images.layouts.index import Item
 from lupi.data.images.layouts.trees import Tree
 from lupi.errors import LupiError
 

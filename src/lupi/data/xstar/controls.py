@@ -16,7 +16,7 @@ def control_vectors(xstar: NDArray[np.float32], control: Control, seed: int) -> 
         return xstar
     rng = np.random.default_rng(derive_seed(seed, "control", control))
     if control == "shuffled":
-        return xstar[_another_row(len(xstar), rng)]
+        return xstar[another_row(len(xstar), rng)]
     mean, std = xstar.mean(0, keepdims=True), xstar.std(0, keepdims=True)
     if control == "constant":
         return np.repeat(mean, len(xstar), axis=0)
@@ -35,14 +35,14 @@ def control_boxes(
         return boxes
     rng = np.random.default_rng(derive_seed(seed, "control", control))
     if control == "shuffled":
-        return boxes[_another_row(len(boxes), rng)]
+        return boxes[another_row(len(boxes), rng)]
     if control == "constant":
         every = boxes.reshape(-1, 4)
         filled = every[(every[:, 2:] > every[:, :2]).all(1)]
         mean = np.zeros_like(boxes)
         mean.reshape(len(boxes), -1)[:, :4] = np.rint(filled.mean(0)) if len(filled) else 0
         return mean
-    sizes = (boxes[..., 2:] - boxes[..., :2])[_another_row(len(boxes), rng)]
+    sizes = (boxes[..., 2:] - boxes[..., :2])[another_row(len(boxes), rng)]
     start = rng.integers(0, np.array([width, height]) - sizes + 1)
     return np.concatenate([start, start + sizes], axis=-1)
 
@@ -59,11 +59,11 @@ def control_masks(
     if control not in ("shuffled", "random"):
         return np.arange(n), still
     rng = np.random.default_rng(derive_seed(seed, "control", control))
-    other = _another_row(n, rng)
+    other = another_row(n, rng)
     return other, rng.integers(0, side, (n, 2)) if control == "random" else still
 
 
-def _another_row(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def another_row(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return a permutation without fixed points (for n > 1): one cycle through all rows."""
     order = rng.permutation(n)
     other = np.empty(n, dtype=np.int64)

@@ -12,11 +12,13 @@ from lupi.errors import LupiError
 def append_xstar(batch: Batch) -> Batch:
     """Append x* and whether the row has it to the channels of x: what an oracle sees.
 
-    Where x is a tuple of tensors, they are two more of them.
+    Where x is a tuple of tensors, they are two more of them; where it is words, all are a tuple.
     """
     x, (xstar, has) = batch.x, batch.privileged()
     if isinstance(x, tuple):
         return batch._replace(x=(*x, xstar, has))
+    if not x.is_floating_point():
+        return batch._replace(x=(x, xstar, has))
     if x.dim() not in (2, 4):
         raise LupiError(
             f"x* can be shown beside vectors (B, F) and images (B, C, H, W); x is {x.dim()}-D"

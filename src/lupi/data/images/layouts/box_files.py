@@ -16,7 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from lupi.data.images.layouts.index import Box, Findings
+from lupi.data.findings import Findings
+from lupi.data.images.layouts.index import Box
 from lupi.data.images.layouts.trees import Tree, read_text
 from lupi.errors import LupiError
 

@@ -11,16 +11,9 @@ masks: a folder                the image's path with .png, below it: not black o
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from lupi.data.findings import Findings
 from lupi.data.images.layouts.box_files import Boxes, ImageNames, read_boxes, read_table
-from lupi.data.images.layouts.index import (
-    PARTS,
-    Findings,
-    Index,
-    Item,
-    Part,
-    has_image_suffix,
-    is_image,
-)
+from lupi.data.images.layouts.index import PARTS, Index, Item, Part, has_image_suffix, is_image
 from lupi.data.images.layouts.trees import Tree, subfolders
 from lupi.errors import LupiError
 

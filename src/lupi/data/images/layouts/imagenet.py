@@ -12,7 +12,8 @@ paper: the labels of the official one are not public.
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from lupi.data.images.layouts.index import Findings, Index, Item, is_image
+from lupi.data.findings import Findings
+from lupi.data.images.layouts.index import Index, Item, is_image
 from lupi.data.images.layouts.pascal import Annotation, BadXmlError, read_annotation
 from lupi.data.images.layouts.trees import Tree, read_text, subfolders
 from lupi.errors import LupiError

@@ -2,15 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
+from lupi.data.findings import Findings
 from lupi.data.images.layouts.trees import Tree
 from lupi.errors import LupiError
 
 Part = Literal["train", "val", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)
-OnBad = Literal["stop", "skip"]
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels, end excluded."""
 
@@ -35,61 +35,6 @@ class Item:
     def has_region(self) -> bool:
         """Whether there is x* for this image."""
         return bool(self.boxes) or self.mask is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something about a file that its owner should know."""
-
-    file: str
-    kind: str
-    """Counted by this, such as `zero-area box`."""
-    detail: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.file}: {self.kind}" + (f" ({self.detail})" if self.detail else "")
-
-
-@dataclass(slots=True)
-class Findings:
-    """Everything found so far. Under the policy `stop`, the first bad thing raises."""
-
-    on_bad: OnBad
-    bad: list[Finding] = field(default_factory=list)
-    notes: list[Finding] = field(default_factory=list)
-    """Not bad, and never a reason to stop, but it changed or left out something."""
-
-    def add(self, file: str, kind: str, detail: str = "") -> None:
-        """Report something bad."""
-        self.bad.append(Finding(file, kind, detail))
-        self.check()
-
-    def note(self, file: str, kind: str, detail: str = "") -> None:
-        """Report something that is not bad."""
-        self.notes.append(Finding(file, kind, detail))
-
-    def check(self) -> None:
-        """Raise for the first bad thing if that is the policy."""
-        if self.bad and self.on_bad == "stop":
-            raise LupiError(
-                f"{self.bad[0]}. Mend or remove it, or set task.on_bad to skip: such things are "
-                "then left out and counted"
-            )
-
-    def counts(self) -> dict[str, int]:
-        """Return how often each kind was found."""
-        return dict(Counter(finding.kind for finding in (*self.bad, *self.notes)))
-
-    def lines(self) -> list[str]:
-        """Say each kind in a line: how often, and the first file."""
-        first: dict[str, Finding] = {}
-        for finding in (*self.bad, *self.notes):
-            first.setdefault(finding.kind, finding)
-        return [
-            f"{n} x {kind}, the first in {first[kind].file}"
-            + (f": {first[kind].detail}" if first[kind].detail else "")
-            for kind, n in self.counts().items()
-        ]
 
 
 @dataclass(frozen=True, slots=True)

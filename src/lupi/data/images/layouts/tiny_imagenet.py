@@ -14,7 +14,8 @@ labels; validation images are held out of train.
 from collections import defaultdict
 from dataclasses import dataclass
 
-from lupi.data.images.layouts.index import Box, Findings, Index, Item, is_image
+from lupi.data.findings import Findings
+from lupi.data.images.layouts.index import Box, Index, Item, is_image
 from lupi.data.images.layouts.trees import Tree, read_text, subfolders
 from lupi.errors import LupiError
 

@@ -28,10 +28,11 @@ from pydantic import Field, FiniteFloat, NonNegativeInt, TypeAdapter, Validation
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 
+from lupi.data.findings import Findings, OnBad
 from lupi.data.images.boxes import PixelBox, place_boxes, stack_boxes
 from lupi.data.images.cache import Wanted, check_sizes
 from lupi.data.images.decode import MAX_PIXELS, Fit
-from lupi.data.images.layouts.index import PARTS, Findings, OnBad, Part
+from lupi.data.images.layouts.index import PARTS, Part
 from lupi.data.images.layouts.trees import MAX_FILE_BYTES
 from lupi.data.images.shards.remote import file_name, is_url, open_file, read_at_most, read_file
 from lupi.errors import LupiError

@@ -16,9 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from lupi.core import Batch, Control
+from lupi.data.findings import Findings, OnBad
 from lupi.data.images.cache import Wanted
 from lupi.data.images.decode import BadImageError, Fit, decode_image
-from lupi.data.images.layouts.index import PARTS, Findings, OnBad, Part
+from lupi.data.images.layouts.index import PARTS, Part
 from lupi.data.images.privileged import Regions, controlled_boxes
 from lupi.data.images.shards.ahead import map_ahead
 from lupi.data.images.shards.format import (

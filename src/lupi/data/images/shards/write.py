@@ -20,20 +20,12 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from lupi.data.findings import Finding, Findings, OnBad
 from lupi.data.images.boxes import boxes_of
 from lupi.data.images.cache import Wanted, check_sizes
 from lupi.data.images.decode import decode_image, refusing_bombs
 from lupi.data.images.layouts.holdout import hold_out
-from lupi.data.images.layouts.index import (
-    PARTS,
-    Finding,
-    Findings,
-    Item,
-    OnBad,
-    Part,
-    Source,
-    pick_classes,
-)
+from lupi.data.images.layouts.index import PARTS, Item, Part, Source, pick_classes
 from lupi.data.images.layouts.trees import Tree, open_tree
 from lupi.data.images.shards.format import (
     ABOUT,
