@@ -58,6 +58,8 @@ VARIANTS = [
     Variant("het-dropout", {"curriculum": True}),
     Variant("hallucination", {"reading": "official"}),
     Variant("tram", {"region_input": "box", "head": "head"}, ("region",)),
+    Variant("contrast", {"loss": "logistic", "mu": 0.1}, ("region",)),
+    Variant("right-reasons", {"weight": 100.0}, ("region",)),
 ]
 
 

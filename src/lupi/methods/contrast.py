@@ -1,0 +1,97 @@
+"""Contrast examples: taking the region out of x must make the label less likely, by a margin.
+
+    m(x) = log p(y | x) - log p(not y | x)
+    loss = cross-entropy(f(x), y) + weight * phi((m(x) - m(x without the region)) / mu)
+
+phi(t) is max(0, 1 - t), as in the paper, or log(1 + exp(-t)). Zaidan, Eisner, Piatko: "Using
+'Annotator Rationales' to Improve Machine Learning for Text Categorization", NAACL 2007. Its linear
+SVM has the constraint y w (x - v) >= mu (1 - xi), where v is document x without one rationale: of a
+linear student, the loss of a further example (x - v) / mu. `weight` is its C_contrast / C; weight
+decay plays the part of 1 / C. What is ours: cross-entropy on the documents themselves, students
+that are not linear, several classes, and one rationale of each row per step, drawn anew, where the
+paper has them all at once. Of an image the whole region is taken out.
+"""
+
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.data.xstar.restrict import draw_span, without
+from lupi.errors import LupiError
+from lupi.nn import rows
+from lupi.nn.batchnorm import untracked
+from lupi.search import Range, Space
+from lupi.settings import Settings
+
+
+class ContrastSettings(Settings):
+    """By how much a contrast example has to be worse, and how much that counts."""
+
+    weight: float = Field(1.0, ge=0)
+    """Of a row's contrast, beside its own loss, which counts 1: the paper's C_contrast / C."""
+    mu: float = Field(1.0, gt=0)
+    """The margin, in log-odds of the label, that x has to keep over its contrast."""
+    loss: Literal["hinge", "logistic"] = "hinge"
+    """hinge: the paper's; logistic: what cross-entropy is to the example (x - v) / mu."""
+    remove: Literal["span", "region"] | None = None
+    """What a contrast lacks: one `span` of the rationale, or the whole `region`. By default a
+    span of texts, as in the paper, and the region of images, which have no spans."""
+
+
+class Contrast(Method):
+    """Train to be less sure of the label where the region is missing."""
+
+    name = "contrast"
+    summary = "x has to beat x without its region by a margin (NAACL 2007)"
+    uses_xstar = True
+    kinds = ("region",)
+    output_kinds = ("classes",)
+    Settings = ContrastSettings
+    search: ClassVar[Space] = {
+        "settings.weight": Range(low=0.01, high=10, log=True),
+        "settings.mu": Range(low=0.01, high=10, log=True),
+        **Method.search,
+    }
+
+    def __init__(self, net: nn.Module, task: Task, settings: ContrastSettings) -> None:
+        super().__init__(net, task, settings)
+        of_words = not task.example().is_floating_point()
+        if settings.remove == "span" and not of_words:
+            raise LupiError("remove: spans are of texts; an image lacks its whole `region`")
+        self._removes_span = of_words and settings.remove != "region"
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss plus that of the contrasts; rows without x* have none."""
+        region, has = batch.privileged()
+        output = self.net(batch.x)
+        plain = self.task.example_loss(output, batch.y)
+        contrasts = torch.zeros_like(plain)
+        if rows.any_xstar(has):
+            with rows.with_xstar(), untracked(self.net):
+                removed = self._removed(region[has])
+                without_it = self.net(without(batch.x[has], removed))
+            gain = log_odds(output[has], batch.y[has]) - log_odds(without_it, batch.y[has])
+            # An empty region takes nothing out, and there is nothing to contrast.
+            each = self._phi(gain / self.settings.mu) * removed.flatten(1).amax(1)
+            contrasts[has] = each.to(plain.dtype)
+        task, contrast = rows.mean(plain), self.settings.weight * rows.mean(contrasts)
+        return Losses(task + contrast, {"task": task.detach(), "contrast": contrast.detach()})
+
+    def _removed(self, region: Tensor) -> Tensor:
+        if not self._removes_span:
+            return region
+        return draw_span(region, rows.draw(torch.rand_like, region[:, 0, 0]))
+
+    def _phi(self, gain: Tensor) -> Tensor:
+        return (1 - gain).relu() if self.settings.loss == "hinge" else F.softplus(-gain)
+
+
+def log_odds(output: Tensor, y: Tensor) -> Tensor:
+    """Return log p(y) - log(1 - p(y)) of each row, (B,), from logits (B, K)."""
+    own = F.one_hot(y, output.shape[1]).bool()
+    others = output.masked_fill(own, -torch.inf).logsumexp(1)
+    return output[own] - others

@@ -1,0 +1,74 @@
+"""Right for the right reasons: the output must not depend on what lies outside the region.
+
+    loss = cross-entropy(f(x), y) + weight * sum_d (A_d * d/dx_d sum_k log p_k(x))^2
+
+A is 1 outside the region and 0 inside. Ross, Hughes, Doshi-Velez: "Right for the Right Reasons:
+Training Differentiable Models by Constraining their Explanations", IJCAI 2017. `weight` is its
+lambda_1. The paper sums both losses over rows; here both are means over the rows of the batch,
+which leaves their ratio as it is. What is ours: words have no gradient, so the gradient is taken
+by a factor at the vector of each word, which is 1.
+"""
+
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from lupi.core import Batch, Losses, Method, Task
+from lupi.nn import rows
+from lupi.nn.sites import find_sites, reading
+from lupi.search import Range, Space
+from lupi.settings import Settings
+
+WORDS = "trunk.words"
+
+
+class RightReasonsSettings(Settings):
+    """How strongly gradients outside the region are kept small."""
+
+    weight: float = Field(1.0, ge=0)
+    """Of the squared gradients (lambda_1); the paper advises a value that makes both losses
+    similar in size."""
+
+
+class RightReasons(Method):
+    """Train with a penalty on input gradients outside the region."""
+
+    name = "right-reasons"
+    summary = "a penalty on input gradients outside the region (IJCAI 2017)"
+    uses_xstar = True
+    kinds = ("region",)
+    output_kinds = ("classes",)
+    Settings = RightReasonsSettings
+    search: ClassVar[Space] = {
+        "settings.weight": Range(low=0.01, high=1000, log=True),
+        **Method.search,
+    }
+
+    def __init__(self, net: nn.Module, task: Task, settings: RightReasonsSettings) -> None:
+        super().__init__(net, task, settings)
+        self._of_words = not task.example().is_floating_point()
+        self._site = find_sites(net, [WORDS]) if self._of_words else {}
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss plus the weighted penalty; rows without x* have none.
+
+        Batch norms make a row's output depend on other rows; the gradient has that part, too.
+        """
+        region, has = batch.privileged()
+        x = batch.x if self._of_words else batch.x.detach().requires_grad_()
+        with reading(self._site) as seen:
+            output = self.net(x)
+        outside = (1 - region) * has.view(-1, *[1] * (region.dim() - 1))
+        evidence = output.log_softmax(1).sum()
+        if self._of_words:
+            (vectors,) = seen.values()  # (B, T, C)
+            (slope,) = torch.autograd.grad(evidence, vectors, create_graph=True)
+            slope = (slope * vectors).sum(2)[:, None]  # (B, 1, T): by a factor at each word
+        else:
+            (slope,) = torch.autograd.grad(evidence, x, create_graph=True)
+        wrong = (outside * slope).square().flatten(1).sum(1)  # (B,)
+        task = rows.mean(self.task.example_loss(output, batch.y))
+        reasons = self.settings.weight * rows.mean(wrong)
+        return Losses(task + reasons, {"task": task.detach(), "reasons": reasons.detach()})
