@@ -18,10 +18,12 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from lupi.core import Batch, Method
+from lupi.data.images.parts import fixed_parts
 from lupi.data.images.split import Images, ImageSplit, Shown
 from lupi.data.images.windows import Cropping
 from lupi.data.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
+from lupi.records import Design
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
 from lupi.tasks.translation import TranslationTask
@@ -136,7 +138,8 @@ def _random_images(n: int) -> ImageTask:
         _random_boxes(n, side, rng),
     )
     network = ImageNetworkSettings(name=NETWORK, dropout=0.5)
-    return ImageTask(images, images, images, N_CLASSES, network)
+    design = Design(n_pool=n, test="fixed", n_test=n)
+    return ImageTask(fixed_parts(images, images, images), design, N_CLASSES, network)
 
 
 def _random_boxes(n: int, side: int, rng: np.random.Generator) -> NDArray[np.int64]:

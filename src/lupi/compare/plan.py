@@ -189,7 +189,7 @@ def _run_settings(
 def _try_out(run: RunSettings, largest: int, name: str) -> AnyTask:
     """Build the task and the arm once, so that mistakes show before hours have passed."""
     try:
-        task = build_task(run.task, run.network)
+        task = build_task(run.task, run.network).for_run(largest, run.seed)
         reveal = find_learner(run.method).sees_xstar_at_test
         task.splits(largest, run.seed, run.control, run.xstar_frac, reveal)
         if run.method in CLASSICAL:

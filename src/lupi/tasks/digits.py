@@ -1,6 +1,10 @@
 """The embedded task: cluttered digits, no download."""
 
-from lupi.data.images.digits import DigitsSettings, make_digits
+from functools import partial
+
+from lupi.data.images.digits import N_DIGITS, N_TEST, TEST_REPEATS, DigitsSettings, make_digits
+from lupi.data.images.parts import ImageParts, all_rows
+from lupi.records import Design
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
 
 
@@ -11,4 +15,9 @@ class DigitsTask(ImageTask):
     Network = ImageNetworkSettings
 
     def __init__(self, settings: DigitsSettings, network: ImageNetworkSettings) -> None:
-        super().__init__(*make_digits(settings), n_classes=10, network=network)
+        design = Design(n_pool=N_DIGITS, test="per-seed", n_test=N_TEST * TEST_REPEATS)
+        super().__init__(partial(_draw, settings), design, n_classes=10, network=network)
+
+
+def _draw(settings: DigitsSettings, seed: int) -> ImageParts:
+    return ImageParts(*(all_rows(images) for images in make_digits(settings, seed)))

@@ -1,10 +1,10 @@
 """Classification of images, with the box of the object as privileged information."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -12,13 +12,14 @@ from torch.nn import functional as F
 
 from lupi.core import Control, Inputs, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.images.decode import Fit
-from lupi.data.images.split import Shown, StoredImages
+from lupi.data.images.parts import DrawParts, ImageRows
+from lupi.data.images.split import Shown
 from lupi.data.images.windows import Cropping
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.errors import LupiError
 from lupi.nn.resnet import resnet18, resnet50
 from lupi.nn.vgg import Activation, small_vgg, vgg16_bn
-from lupi.records import Metric
+from lupi.records import Design, Metric
 from lupi.settings import Settings
 
 
@@ -79,9 +80,8 @@ class ImageTask:
     """A classification task over images.
 
     Args:
-        train: images to choose training sets from, with x*.
-        val: validation images; their x* is not used.
-        test: test images; their x* is not used.
+        draw: training, validation and test images of a seed.
+        design: how these are drawn.
         n_classes: labels are below this.
         network: the student.
         cropping: stored images to those that the network sees; None: as they are stored.
@@ -101,22 +101,34 @@ class ImageTask:
 
     def __init__(
         self,
-        train: StoredImages,
-        val: StoredImages,
-        test: StoredImages,
+        draw: DrawParts,
+        design: Design,
         n_classes: int,
         network: ImageNetworkSettings,
         cropping: Cropping | None = None,
         ten_crops: bool = False,
     ) -> None:
-        self._images = (train, val, test)
+        self._draw = draw
+        self.design = design
         self.n_classes = n_classes
         self.classes = tuple(str(i) for i in range(n_classes))
         self.network_settings = network
-        self.n_channels, side = train.shape
+        self._example_rows = draw(0).train
+        self.n_channels, side = self._example_rows.images.shape
         self._cropping = cropping or Cropping(side, side)
         self._ten_crops = ten_crops
-        self.mean, self.std = train.mean_and_std()
+        self.mean, self.std = [0.5] * self.n_channels, [0.5] * self.n_channels
+
+    def for_run(self, size: int, seed: int) -> Self:
+        """Return the task whose networks know the pixels' mean and deviation in a training set."""
+        fitted = copy.copy(self)
+        train = self._training_rows(size, seed)
+        fitted.mean, fitted.std = train.images.mean_and_std(train.rows)
+        return fitted
+
+    def _training_rows(self, size: int, seed: int) -> ImageRows:
+        pool = self._draw(seed).train
+        return ImageRows(pool.images, pool.rows[nested_rows(pool.y, size, seed)])
 
     def splits(
         self,
@@ -131,30 +143,28 @@ class ImageTask:
         The fraction is one of the training rows that have x* at all. With `reveal` (an oracle)
         validation and test rows have x* too, under the same control.
         """
-        train, val, test = self._images
-        if reveal and not (val.has_regions and test.has_regions):
+        _, val, test = self._draw(seed)
+        if reveal and not (val.images.has_regions and test.images.has_regions):
             raise LupiError(
                 "an oracle sees x* at test, and the validation or test images have no region "
                 "here: leave the oracle out"
             )
-        rows = nested_rows(train.y, size, seed)
-        regions, has = train.regions(rows, control, seed)
+        train = self._training_rows(size, seed)
+        regions, has = train.images.regions(train.rows, control, seed)
         has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
         ten_crops = Shown(test.y, self._cropping, ten_crops=True)
         return Splits(
-            train.split(rows, Shown(train.y[rows], self._cropping, regions, has)),
+            train.images.split(train.rows, Shown(train.y, self._cropping, regions, has)),
             self._held_out(val, control if reveal else None, seed),
             self._held_out(test, control if reveal else None, seed),
-            {"test_ten_crops": test.split(np.arange(len(test.y)), ten_crops)}
-            if self._ten_crops
-            else {},
+            {"test_ten_crops": test.images.split(test.rows, ten_crops)} if self._ten_crops else {},
         )
 
-    def _held_out(self, images: StoredImages, control: Control | None, seed: int) -> Split:
+    def _held_out(self, part: ImageRows, control: Control | None, seed: int) -> Split:
         """Return validation or test rows, without x* unless a control for it is given."""
-        rows = np.arange(len(images.y))
+        images, rows = part.images, part.rows
         regions, has = (None, None) if control is None else images.regions(rows, control, seed)
-        return images.split(rows, Shown(images.y, self._cropping, regions, has))
+        return images.split(rows, Shown(part.y, self._cropping, regions, has))
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
         """Return what a student needs to predict new images; x* has no part in it.
@@ -177,9 +187,9 @@ class ImageTask:
 
     def example(self) -> Inputs:
         """Return two images."""
-        train = self._images[0]
-        rows = train.first(2)
-        return next(train.split(rows, Shown(train.y[rows], self._cropping)).batches(2)).x
+        images = self._example_rows.images
+        rows = images.first(2)
+        return next(images.split(rows, Shown(images.y[rows], self._cropping)).batches(2)).x
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy of each row, (B,)."""

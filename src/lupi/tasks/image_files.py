@@ -10,6 +10,7 @@ from lupi.data.findings import OnBad
 from lupi.data.images.cache import Loaded, Wanted, load
 from lupi.data.images.decode import Fit
 from lupi.data.images.layouts.index import Source
+from lupi.data.images.parts import fixed_parts
 from lupi.data.images.shards.format import is_sharded
 from lupi.data.images.shards.remote import is_url
 from lupi.data.images.shards.stream import Streamed, open_stream
@@ -17,6 +18,7 @@ from lupi.data.images.shards.write import write_shards
 from lupi.data.images.windows import Cropping
 from lupi.data.images.writer import OnDecoded
 from lupi.errors import LupiError
+from lupi.records import Design
 from lupi.settings import Settings
 from lupi.tasks.image import ImageNetworkSettings, ImageTask
 
@@ -155,9 +157,8 @@ class ImageFilesTask(ImageTask):
     def __init__(self, settings: ImageFilesSettings, network: ImageNetworkSettings) -> None:
         loaded = open_images(settings)
         super().__init__(
-            loaded.train,
-            loaded.val,
-            loaded.test,
+            fixed_parts(loaded.train, loaded.val, loaded.test),
+            Design(n_pool=len(loaded.train.y), test="fixed", n_test=len(loaded.test.y)),
             n_classes=len(loaded.classes),
             network=network,
             cropping=Cropping(

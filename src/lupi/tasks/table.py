@@ -7,7 +7,7 @@ that scores of every size are in the same units.
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -77,6 +77,10 @@ class TableTask:
         self._std = float(y.std()) if self.is_regression else 1.0
         without = int((~self._has_xstar(pool)).sum())
         self.found = {"training row without x*": without} if without else {}
+
+    def for_run(self, size: int, seed: int) -> Self:
+        """Return the task as a run sees it."""
+        return self
 
     @property
     def n_train(self) -> int:

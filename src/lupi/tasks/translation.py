@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -76,6 +76,10 @@ class TranslationTask:
             self.xstar_dim = self._vectors.n_dims
             self._found["training line without x*"] = int((~self._vectors.train.has).sum())
             self._found["x* that is not finite"] = self._vectors.train.n_bad
+
+    def for_run(self, size: int, seed: int) -> Self:
+        """Return the task as a run sees it."""
+        return self
 
     @property
     def found(self) -> Mapping[str, int]:

@@ -71,7 +71,7 @@ def read_finished(folder: Path) -> FinishedRun:
             "is none to train"
         )
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
-    task = build_task(settings.task, settings.network)
+    task = build_task(settings.task, settings.network).for_run(settings.size, settings.seed)
     method = build_method(settings.method, settings.settings, task.network(), task)
     try:
         method.net.load_state_dict(load_weights(folder / STUDENT))

@@ -79,7 +79,7 @@ def _run(
     load: LoadTask,
 ) -> dict[str, Any]:
     torch.set_num_threads(settings.train.n_threads)
-    task = load(settings.task, settings.network)
+    task = load(settings.task, settings.network).for_run(settings.size, settings.seed)
     if settings.method in CLASSICAL:
         return _run_classical(settings, task) if fabric.is_global_zero else {}
     splits = splits_for(find_method(settings.method), task, settings)

@@ -1,11 +1,12 @@
 """Cluttered digits: a real handwritten digit at a random place among fragments of others.
 
-Made from scikit-learn's bundled digits (1,797 images of 8x8), deterministically from a seed.
-x is the image, x* the digit's box, y the digit. The digits of training, validation and test
-are disjoint, and so are the digits that their fragments come from.
+Made from scikit-learn's bundled digits (1,797 images of 8x8). x is the image, x* the digit's box,
+y the digit. Each seed divides the digits anew into training, validation and test digits, and
+draws its own places, fragments and pixel noise; fragments come from digits of the same part.
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +20,13 @@ from lupi.settings import Settings
 
 DIGIT_SIZES = (0.5, 0.5625, 0.625)
 """Height and width of a digit, as parts of the image's."""
+N_DIGITS = 1797
+N_VAL, N_TEST = 300, 500
+"""Digits of one seed; the others are for training."""
+VAL_REPEATS, TEST_REPEATS = 2, 4
+"""Images of each digit, in different clutter."""
+
+Floats = NDArray[np.float32]
 
 
 class DigitsSettings(Settings):
@@ -31,70 +39,118 @@ class DigitsSettings(Settings):
     noise: float = Field(0.1, ge=0, le=1)
     """Standard deviation of the pixel noise; white is 1."""
     data_seed: int = Field(0, ge=0)
-    """Seed of the images themselves; the seed of a run chooses among them."""
+    """Changes the images of every seed."""
 
 
-@lru_cache(maxsize=4)
-def make_digits(settings: DigitsSettings) -> tuple[Images, Images, Images]:
+@lru_cache(maxsize=12)
+def make_digits(settings: DigitsSettings, seed: int) -> tuple[Images, Images, Images]:
     """Return training (997), validation (300 digits, twice) and test (500, four times) images."""
-    from sklearn.datasets import load_digits
-
-    bundle = load_digits()
-    images = bundle.images.astype(np.float32) / 16.0
-    labels = bundle.target.astype(np.int64)
-    order = np.random.default_rng(derive_seed(settings.data_seed, "digits")).permutation(
-        len(labels)
-    )
-    parts = [(order[800:], 1), (order[:300], 2), (order[300:800], 4)]
+    images, labels = _load()
+    purpose = (settings.data_seed, "digits", seed)
+    order = np.random.default_rng(derive_seed(*purpose)).permutation(len(labels))
     train, val, test = (
-        _images(images[rows], labels[rows], repeats, settings, stream)
-        for stream, (rows, repeats) in enumerate(parts)
+        _images(
+            images[rows],
+            labels[rows],
+            repeats,
+            settings,
+            np.random.default_rng(derive_seed(*purpose, part)),
+        )
+        for part, rows, repeats in (
+            ("train", order[N_VAL + N_TEST :], 1),
+            ("val", order[:N_VAL], VAL_REPEATS),
+            ("test", order[N_VAL : N_VAL + N_TEST], TEST_REPEATS),
+        )
     )
     return train, val, test
 
 
+@lru_cache(maxsize=1)
+def _load() -> tuple[Floats, NDArray[np.int64]]:
+    from sklearn.datasets import load_digits
+
+    bundle = load_digits()
+    return bundle.images.astype(np.float32) / 16.0, bundle.target.astype(np.int64)
+
+
+class _Patches(NamedTuple):
+    """One piece of a digit for each of N images: (N,) each, and the pixels (N, P, P)."""
+
+    pixels: Floats
+    """Zero beyond height and width."""
+    top: NDArray[np.int64]
+    left: NDArray[np.int64]
+
+
 def _images(
-    images: NDArray[np.float32],
+    images: Floats,
     labels: NDArray[np.int64],
     repeats: int,
     settings: DigitsSettings,
-    stream: int,
+    rng: np.random.Generator,
 ) -> Images:
-    rng = np.random.default_rng(derive_seed(settings.data_seed, "clutter", stream))
     side = settings.image_size
-    sizes = [round(part * side) for part in DIGIT_SIZES]
-    scaled = {size: _resize(images, size) for size in sizes}
+    sizes = np.array([round(part * side) for part in DIGIT_SIZES])
+    largest = int(sizes.max())
+    scaled = _all_sizes(images, sizes)  # (sizes, digits, largest, largest)
     n = len(images) * repeats
-    canvas = rng.normal(0.0, settings.noise, (n, side, side)).astype(np.float32)
-    boxes = np.empty((n, 4), dtype=np.int64)
-    for i in range(n):
-        drawing = np.zeros((side, side), dtype=np.float32)
-        for _ in range(settings.n_fragments):
-            size = sizes[rng.integers(len(sizes))]
-            h, w = rng.integers(size // 3, size // 2 + 1, 2)
-            top, left = rng.integers(0, size - h + 1), rng.integers(0, size - w + 1)
-            other = scaled[size][rng.integers(len(images))]
-            piece = other[top : top + h, left : left + w]
-            _draw(drawing, piece, rng.integers(side - h + 1), rng.integers(side - w + 1))
-        size = sizes[rng.integers(len(sizes))]
-        top, left = rng.integers(0, side - size + 1, 2)
-        drawing[top : top + size, left : left + size] *= 0.3  # the digit stands in front
-        _draw(drawing, scaled[size][i % len(images)], top, left)
-        canvas[i] += drawing
-        boxes[i] = left, top, left + size, top + size
+    drawing = np.zeros((n, side + largest, side + largest), dtype=np.float32)  # with a margin
+    for _ in range(settings.n_fragments):
+        _draw(drawing, _fragments(scaled, sizes, n, side, rng))
+    which = rng.integers(len(sizes), size=n)
+    size = sizes[which]
+    top, left = rng.integers(0, side - size + 1), rng.integers(0, side - size + 1)
+    place = np.arange(side + largest)
+    rows, columns = (
+        (place >= start[:, None]) & (place < (start + size)[:, None]) for start in (top, left)
+    )
+    drawing[rows[:, :, None] & columns[:, None, :]] *= 0.3  # the digit stands in front
+    _draw(drawing, _Patches(scaled[which, np.arange(n) % len(images)], top, left))
+    canvas = rng.normal(0.0, settings.noise, (n, side, side)) + drawing[:, :side, :side]
     x = np.rint(np.clip(canvas, 0.0, 1.0) * 255).astype(np.uint8)
+    boxes = np.stack([left, top, left + size, top + size], 1)
     return Images(x[:, None], np.tile(labels, repeats), boxes)
 
 
-def _resize(images: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-    tensor = torch.from_numpy(images)[:, None]
-    resized: NDArray[np.float32] = F.interpolate(tensor, (size, size), mode="bilinear")[
-        :, 0
-    ].numpy()
-    return resized
+def _fragments(
+    scaled: Floats, sizes: NDArray[np.int64], n: int, side: int, rng: np.random.Generator
+) -> _Patches:
+    """Cut a random piece of a random digit for each image, and choose its place."""
+    which = rng.integers(len(sizes), size=n)
+    size = sizes[which]
+    height, width = (rng.integers(size // 3, size // 2 + 1) for _ in range(2))
+    top, left = rng.integers(0, size - height + 1), rng.integers(0, size - width + 1)
+    digit = rng.integers(scaled.shape[1], size=n)
+    offsets = np.arange(int(sizes.max()) // 2)
+    padded = np.pad(scaled, ((0, 0), (0, 0), (0, len(offsets)), (0, len(offsets))))
+    pixels = padded[
+        which[:, None, None],
+        digit[:, None, None],
+        (top[:, None] + offsets)[:, :, None],
+        (left[:, None] + offsets)[:, None, :],
+    ]
+    inside = (offsets < height[:, None])[:, :, None] & (offsets < width[:, None])[:, None, :]
+    return _Patches(
+        pixels * inside, rng.integers(side - height + 1), rng.integers(side - width + 1)
+    )
 
 
-def _draw(canvas: NDArray[np.float32], piece: NDArray[np.float32], top: int, left: int) -> None:
-    h, w = piece.shape
-    area = canvas[top : top + h, left : left + w]
-    np.maximum(area, piece, out=area)
+def _all_sizes(images: Floats, sizes: NDArray[np.int64]) -> Floats:
+    """Return the digits in every size, in the upper left corner of (largest, largest)."""
+    largest = int(sizes.max())
+    scaled = np.zeros((len(sizes), len(images), largest, largest), dtype=np.float32)
+    for i, size in enumerate(sizes.tolist()):
+        resized = F.interpolate(torch.from_numpy(images)[:, None], (size, size), mode="bilinear")
+        scaled[i, :, :size, :size] = resized[:, 0].numpy()
+    return scaled
+
+
+def _draw(drawing: Floats, patches: _Patches) -> None:
+    """Lay one patch over each image; the brighter pixel is seen."""
+    offsets = np.arange(patches.pixels.shape[-1])
+    area = (
+        np.arange(len(drawing))[:, None, None],
+        (patches.top[:, None] + offsets)[:, :, None],
+        (patches.left[:, None] + offsets)[:, None, :],
+    )
+    drawing[area] = np.maximum(drawing[area], patches.pixels)

@@ -13,19 +13,26 @@ from lupi.core import Batch, Control, Split
 from lupi.data.images.privileged import Regions, controlled_boxes, controlled_masks
 from lupi.data.images.windows import Cropping
 
-N_VALUES_SEEN = 2**24
-"""Pixels looked at for their mean and standard deviation; more change no digit that matters."""
+MAX_VALUES = 2**24
+"""Pixel values that mean and standard deviation are computed from, at most."""
 
 
-def every_nth(n: int, side: int, n_channels: int = 3) -> int:
-    """Return that every so manieth of n images is looked at."""
-    return -(-n * n_channels * side * side // N_VALUES_SEEN)  # rounded up
+def max_images(n_channels: int, side: int) -> int:
+    """Return how many images have `MAX_VALUES` pixel values; at least one."""
+    return max(1, MAX_VALUES // (n_channels * side * side))
 
 
 def mean_and_std(x: NDArray[np.uint8]) -> tuple[list[float], list[float]]:
-    """Return mean and standard deviation of each channel of images (N, C, S, S), in [0, 1]."""
-    pixels = x.astype("float32") / 255
-    return pixels.mean((0, 2, 3)).tolist(), pixels.std((0, 2, 3)).tolist()
+    """Return mean and standard deviation of each channel of images (N, C, S, S), in [0, 1].
+
+    Sums are whole numbers, so the order of the images changes no bit.
+    """
+    values = x.astype(np.uint32)
+    n_values = values[:, 0].size
+    mean = values.sum((0, 2, 3), dtype=np.int64) / n_values
+    of_squares = (values * values).sum((0, 2, 3), dtype=np.int64) / n_values
+    std = np.sqrt(np.maximum(of_squares - mean**2, 0.0))
+    return (mean / 255).tolist(), (std / 255).tolist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +88,8 @@ class StoredImages(Protocol):
         """Whether any image has one."""
         ...
 
-    def mean_and_std(self) -> tuple[list[float], list[float]]:
-        """Return mean and standard deviation of each channel's pixels, in [0, 1]."""
+    def mean_and_std(self, rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
+        """Return mean and standard deviation of each channel in some images, in [0, 1]."""
         ...
 
     def first(self, n: int) -> NDArray[np.int64]:
@@ -124,10 +131,9 @@ class Images:
         """Whether any image has one."""
         return self.has_region is None or bool(self.has_region.any())
 
-    def mean_and_std(self) -> tuple[list[float], list[float]]:
-        """Return mean and standard deviation of each channel's pixels, in [0, 1]."""
-        n_channels, side = self.shape
-        return mean_and_std(self.x[:: every_nth(len(self.x), side, n_channels)])
+    def mean_and_std(self, rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
+        """Return mean and standard deviation of each channel in some images, in [0, 1]."""
+        return mean_and_std(self.x[np.sort(rows[: max_images(*self.shape)])])
 
     def first(self, n: int) -> NDArray[np.int64]:
         """Return the first n rows."""

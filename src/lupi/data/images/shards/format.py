@@ -24,7 +24,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, FiniteFloat, NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import Field, NonNegativeInt, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 
@@ -39,12 +39,10 @@ from lupi.errors import LupiError
 from lupi.records import first_error
 from lupi.unpack import largest_content
 
-FORMAT = 1
+FORMAT = 2
 ABOUT, ROWS = "shards.json", "rows.safetensors"
 ARRAYS = ("key", "label", "size", "crc", "n_boxes", "boxes")
 KINDS = dict.fromkeys(ARRAYS, "<i8") | {"crc": "<u4", "boxes": "<f8"}
-
-Channels = Annotated[list[FiniteFloat], Field(min_length=3, max_length=3)]
 
 
 def shard_name(part: Part, number: int) -> str:
@@ -79,9 +77,6 @@ class Shards:
     classes: list[str]
     n_images: Annotated[dict[Part, list[NonNegativeInt]], Field(min_length=len(PARTS))]
     """Of each shard."""
-    mean: Channels
-    std: Channels
-    """Of each channel's training pixels."""
     rows: str
     """SHA-256 of the file of rows."""
     choice: dict[str, Any]

@@ -32,7 +32,8 @@ from lupi.data.images.shards.format import (
     shard_name,
 )
 from lupi.data.images.shards.remote import file_name
-from lupi.data.images.split import Shown
+from lupi.data.images.split import Shown, max_images, mean_and_std
+from lupi.data.images.windows import Cropping
 from lupi.errors import LupiError
 
 BUFFER = 2048
@@ -71,9 +72,15 @@ class ShardedImages:
         """Whether any image has boxes."""
         return bool(self.rows.has.any())
 
-    def mean_and_std(self) -> tuple[list[float], list[float]]:
-        """Return what was found out when the shards were made."""
-        return self.shards.mean, self.shards.std
+    def mean_and_std(self, rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
+        """Return mean and standard deviation of each channel in some images, in [0, 1].
+
+        Of many images, those in the first shards are read; images are in shards in random order.
+        """
+        in_order = self.rows.rows[np.isin(self.rows.rows, rows)]
+        few = in_order[: max_images(*self.shape)]
+        shown = Shown(self.y[few], Cropping(self.side, self.side))
+        return mean_and_std(np.stack([pixels for _, pixels in self.split(few, shown).decoded()]))
 
     def first(self, n: int) -> NDArray[np.int64]:
         """Return the rows at the head of the first shard."""
@@ -160,15 +167,23 @@ class StreamSplit:
         Of the generator one number is drawn for the order, as that is worked out in a thread
         ahead of the batches, which draw their windows.
         """
-        samples = self._read(range(len(self._n_images)))
+        rng = None
         if shuffle is not None:
             rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=shuffle)))
-            samples = _shuffled(self._read(rng.permutation(len(self._n_images))), rng)
-        decoded = map_ahead(self._decode, samples, self.images.decoders, 2 * batch_size)
+        decoded = self.decoded(rng, 2 * batch_size)
         while some := list(islice(decoded, batch_size)):
             rows = np.array([row for row, _ in some])
             stored = torch.from_numpy(np.stack([pixels for _, pixels in some]))  # (B, C, S, S)
             yield self.shown.batch(rows, stored, shuffle)
+
+    def decoded(
+        self, rng: np.random.Generator | None = None, n_ahead: int = 2
+    ) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+        """Yield rows with their pixels (C, S, S): in the order of the shards, or shuffled."""
+        samples = self._read(range(len(self._n_images)))
+        if rng is not None:
+            samples = _shuffled(self._read(rng.permutation(len(self._n_images))), rng)
+        return map_ahead(self._decode, samples, self.images.decoders, n_ahead)
 
     @property
     def _n_images(self) -> list[int]:

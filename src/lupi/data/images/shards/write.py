@@ -23,7 +23,7 @@ from safetensors.numpy import save
 from lupi.data.findings import Finding, Findings, OnBad
 from lupi.data.images.boxes import boxes_of
 from lupi.data.images.cache import Wanted, check_sizes
-from lupi.data.images.decode import decode_image, refusing_bombs
+from lupi.data.images.decode import refusing_bombs
 from lupi.data.images.layouts.holdout import hold_out
 from lupi.data.images.layouts.index import PARTS, Item, Part, Source, pick_classes
 from lupi.data.images.layouts.trees import Tree, open_tree
@@ -36,7 +36,6 @@ from lupi.data.images.shards.format import (
     sample_key,
     shard_name,
 )
-from lupi.data.images.split import every_nth, mean_and_std
 from lupi.data.images.writer import OnDecoded, read_image
 from lupi.errors import LupiError
 from lupi.files import read_json, write_json, write_whole
@@ -130,16 +129,11 @@ def _write(
     every = {part: [row for shard in rows[part] for row in shard] for part in PARTS}
     train_y = np.array([row["label"] for row in every["train"]], dtype=np.int64)
     check_sizes({part: sum(n_images[part]) for part in PARTS}, train_y, classes)
-    mean, std = _look(
-        tree, [parts["train"][k] for k in sorted(r["key"] for r in every["train"])], w
-    )
     return {
         "format": FORMAT,
         "choice": choice_of(w),
         "classes": classes,
         "n_images": n_images,
-        "mean": mean,
-        "std": std,
         "rows": _write_rows(out / ROWS, every),
         "bad": [asdict(finding) for finding in findings.bad],
         "notes": [asdict(finding) for finding in findings.notes],
@@ -222,14 +216,6 @@ class ShardWriter:
             tar.addfile(member, io.BytesIO(content))
         crc = zlib.crc32(data)
         return [{"key": key, "label": label, "size": size, "boxes": boxes, "crc": crc}]
-
-
-def _look(tree: Tree, train: Sequence[Item], wanted: Wanted) -> tuple[list[float], list[float]]:
-    """Return mean and deviation of the pixels that a task would look at in the cache."""
-    some = train[:: every_nth(len(train), wanted.side)]
-    with refusing_bombs():
-        pixels = [decode_image(tree.read(i.name), wanted.side, wanted.fit).pixels for i in some]
-    return mean_and_std(np.ascontiguousarray(np.stack(pixels)))  # summed in the cache's order
 
 
 def _write_rows(path: Path, rows: dict[Part, list[Row]]) -> str:
