@@ -6,7 +6,7 @@ training rows.
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -91,6 +91,10 @@ class TextTask:
         """Numbers of words, that of no word among them."""
         self._lexicon = read_word_list(settings.lexicon, data.lexemes)
         self.found = data.findings.counts()
+
+    def for_run(self, size: int, seed: int) -> Self:
+        """Return the task itself: splits number the words of their own training rows."""
+        return self
 
     @property
     def n_train(self) -> int:
