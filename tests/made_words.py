@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from conftest import VectorTask
-from lupi.core import XstarKind
+from lupi.core import Places, XstarKind
 from lupi.nn.sites import Site
 
 
@@ -30,6 +30,7 @@ class WordTask(VectorTask):
     """The log-odds of class 1 are the sum of the scores of a text's words."""
 
     xstar_kind: XstarKind = "region"
+    places: Places | None = "words"
     xstar_dim = 1
 
     def __init__(self, scores: list[float]) -> None:

@@ -59,7 +59,7 @@ class Contrast(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: ContrastSettings) -> None:
         super().__init__(net, task, settings)
-        of_words = not task.example().is_floating_point()
+        of_words = task.places == "words"
         if settings.remove == "span" and not of_words:
             raise LupiError("remove: spans are of texts; an image lacks its whole `region`")
         self._removes_span = of_words and settings.remove != "region"

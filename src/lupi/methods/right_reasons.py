@@ -48,7 +48,7 @@ class RightReasons(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: RightReasonsSettings) -> None:
         super().__init__(net, task, settings)
-        self._of_words = not task.example().is_floating_point()
+        self._of_words = task.places == "words"
         self._site = find_sites(net, [WORDS]) if self._of_words else {}
 
     def loss(self, batch: Batch) -> Losses:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from conftest import VectorTask
-from lupi.core import Batch, XstarKind
+from lupi.core import Batch, Places, XstarKind
 from lupi.methods.right_reasons import RightReasons, RightReasonsSettings
 from made_words import WordTask
 
@@ -14,6 +14,7 @@ class LinearImages(VectorTask):
     """Images of one channel and 1 x 3 pixels; logits are (0, w x)."""
 
     xstar_kind: XstarKind = "region"
+    places: Places | None = "pixels"
     w = (1.0, 2.0, 3.0)
 
     def network(self) -> nn.Module:
