@@ -8,6 +8,7 @@
                                environment.json  machine and versions (not part of the result)
                                preprocessing.json  how new rows or files become x
                                samples.npz   a few images with their variance maps, if any
+                               samples.json  a few texts with the variance at their words, if any
                                failure.txt   traceback of the last attempt, if it failed
                                checkpoint/   weights
 

@@ -158,7 +158,7 @@ def _relations(site: SiteNoise, seen: Observed) -> Iterator[Relation]:
     if seen.right is not None:
         facts["error"] = (~seen.right).astype(np.float64)
     if seen.region_frac is not None:
-        facts["box size"] = seen.region_frac
+        facts["region size"] = seen.region_frac
     for name, values in noise.items():
         for to, fact in facts.items():
             yield Relation(name, to, rank_correlation(values, fact))
@@ -193,7 +193,7 @@ def _diagnosis(
     if mean > LOUD:
         yield f"The noise is as loud as it may be: its mean variance is {mean:.3g}."
     if inside is not None and outside is not None and not site.collapsed:
-        yield f"Inside the box the variance is {inside:.3g} in the mean, outside {outside:.3g}."
+        yield f"Inside the region the variance is {inside:.3g} in the mean, outside {outside:.3g}."
     if seen.control != "real":
         yield (
             f"x* is {seen.control} here, a control: what the noise goes with is not this row's x*."

@@ -17,8 +17,11 @@ from torch.nn import functional as F
 from lupi.analysis.observed import Floats, Observed, SiteNoise, Unit
 from lupi.core import Batch, Split
 from lupi.errors import LupiError
+from lupi.files import read_json
+from lupi.text_samples import TextSample
 from lupi.train.evaluate import COLLAPSED_BELOW
 from lupi.train.finished import FinishedRun, read_finished
+from lupi.train.samples import text_samples
 
 BATCH = 256
 N_SAMPLES = 4
@@ -45,23 +48,45 @@ def observe(
         on_progress(min(n_batches * BATCH, len(split)), len(split))
     if not noise:
         raise LupiError(f"{folder}: no validation row carries x*, so its noise can't be seen")
-    rows = {name: torch.cat(parts) for name, parts in seen.items()}
+    rows = {name: _joined(parts) for name, parts in seen.items()}
+    logvars = {name: _joined(parts) for name, parts in noise.items()}
     if len(rows["loss"]) < 2:
         raise LupiError(
             f"{folder}: one validation row carries x*; it takes two to see a difference"
         )
+    is_text = run.task.places == "words"
     return Observed(
         method=s.method,
         control=s.control,
         n_held=len(split),
         losses=_floats(rows["loss"]),
         right=rows["right"].numpy() if "right" in rows else None,
-        region_frac=_floats(rows["mask"].flatten(1).mean(1)) if "mask" in rows else None,
-        sites=tuple(
-            _site(name, torch.cat(parts), rows.get("mask")) for name, parts in noise.items()
-        ),
-        samples=_samples(rows, {name: torch.cat(parts) for name, parts in noise.items()}),
+        region_frac=_region_frac(rows),
+        sites=tuple(_site(name, logvar, rows) for name, logvar in logvars.items()),
+        samples=_samples(rows, logvars),
+        texts=_texts(rows, logvars, run.folder) if is_text else (),
     )
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    """Join batches; texts (B, T, ...) are padded with 0 to the longest."""
+    longest = max((part.shape[1] for part in parts if part.dim() > 1), default=0)
+    return torch.cat([_padded(part, longest) for part in parts])
+
+
+def _padded(part: Tensor, length: int) -> Tensor:
+    if part.dim() < 2 or part.shape[1] == length:
+        return part
+    missing = part.new_zeros(len(part), length - part.shape[1], *part.shape[2:])
+    return torch.cat([part, missing], 1)
+
+
+def _region_frac(rows: dict[str, Tensor]) -> Floats | None:
+    """Return the fraction of each row's places that x* marks."""
+    if "mask" not in rows:
+        return None
+    places = rows["places"].double()
+    return _floats((rows["mask"] * places).flatten(1).sum(1) / places.flatten(1).sum(1).clamp(1))
 
 
 def _every(split: Split, step: int) -> Iterator[Batch]:
@@ -85,34 +110,53 @@ def _look(run: FinishedRun, batch: Batch, seen: Parts, noise: Parts) -> None:
         return
     assert batch.xstar is not None
     output = run.method.predict(batch.x)
-    found = {"loss": run.task.example_loss(output, batch.y)}
+    found = {"loss": run.task.example_loss(output, batch.y), "y": batch.y}
     if output.dim() == 2 and batch.y.dim() == 1 and not batch.y.is_floating_point():
         found |= {
             "right": output.argmax(1) == batch.y,
-            "label": batch.y,
             "prediction": output.argmax(1),
         }
     if run.task.xstar_kind == "region":
-        found |= {"mask": batch.xstar[:, 0], "x": batch.x}  # (B, H, W), (B, C, H, W)
+        mask = batch.xstar[:, 0]  # (B, H, W), or (B, T)
+        places = batch.x > 0 if run.task.places == "words" else torch.ones_like(mask)
+        found |= {"mask": mask, "places": places, "x": batch.x, "output": output}
     for name, value in found.items():
         seen.setdefault(name, []).append(value.cpu())
     for site, logvar in run.method.logvars(batch).items():
         noise.setdefault(site, []).append(logvar.float().cpu())
 
 
-def _site(name: str, logvar: Tensor, mask: Tensor | None) -> SiteNoise:
-    """Describe log-variances (rows, units), or a map (rows, channels, h, w)."""
+def _site(name: str, logvar: Tensor, rows: dict[str, Tensor]) -> SiteNoise:
+    """Describe log-variances (rows, units), a map (rows, channels, h, w), or words (rows, T, C)."""
+    if logvar.dim() == 3 and rows.get("mask", logvar).dim() == 2:
+        return _words_site(name, logvar, rows["mask"], rows["places"])
     between = logvar.std(0, correction=0).mean().item()
     variance = logvar.double().exp()
     inside = outside = None
     unit: Unit = "unit"
     if logvar.dim() == 4:
-        if mask is not None:
-            inside, outside = _inside_outside(variance, mask)
+        if "mask" in rows:
+            inside, outside = _inside_outside(variance, rows["mask"])
         unit = "channel" if logvar.shape[1] > 1 else "place"
         variance = variance.mean((2, 3)) if unit == "channel" else variance
     units = _floats(variance.flatten(1))
     return SiteNoise(name, units, unit, between, between < COLLAPSED_BELOW, inside, outside)
+
+
+def _words_site(name: str, logvar: Tensor, mask: Tensor, is_word: Tensor) -> SiteNoise:
+    """Describe the noise at words, which have no places in common: inside and outside x*."""
+    logvar = logvar.double().mean(2)  # (rows, T)
+    known = torch.where(is_word, logvar, torch.nan)
+    spread = (known - known.nanmean(0)).square().nanmean(0).sqrt()
+    between = spread[is_word.sum(0) > 1].mean().item()
+    means = []
+    for part in (mask * is_word, (1 - mask) * is_word):
+        means.append((logvar.exp() * part).sum(1) / part.sum(1))
+    units = torch.stack(means, 1)
+    filled = torch.where(units.isnan(), units.nanmean(0), units)
+    inside, outside = (_floats(mean) for mean in means)
+    collapsed = between < COLLAPSED_BELOW
+    return SiteNoise(name, _floats(filled), "part", between, collapsed, inside, outside)
 
 
 def _inside_outside(variance: Tensor, mask: Tensor) -> tuple[Floats, Floats]:
@@ -134,11 +178,25 @@ def _samples(rows: dict[str, Tensor], noise: dict[str, Tensor]) -> dict[str, NDA
     arrays = {
         "x": pixels[..., 0] if pixels.shape[-1] == 1 else pixels,
         "mask": rows["mask"][kept].round().byte(),
-        "label": rows["label"][kept],
+        "label": rows["y"][kept],
         "prediction": rows["prediction"][kept],
         **{f"variance/{site}": logvar[kept].exp().mean(1) for site, logvar in maps.items()},
     }
     return {name: tensor.numpy() for name, tensor in arrays.items()}
+
+
+def _texts(
+    rows: dict[str, Tensor], logvars: dict[str, Tensor], folder: Path
+) -> tuple[TextSample, ...]:
+    """Keep the first texts answered right and the first answered wrong; of numbers, the first."""
+    kept = torch.arange(min(2 * N_SAMPLES, len(rows["x"])))
+    if "right" in rows:
+        right = rows["right"]
+        kept = torch.cat([right.nonzero()[:N_SAMPLES, 0], (~right).nonzero()[:N_SAMPLES, 0]])
+    batch = Batch(rows["x"][kept], rows["y"][kept], rows["mask"][kept, None])
+    noise = {site: logvar[kept] for site, logvar in logvars.items()}
+    preprocessing = read_json(folder / "preprocessing.json")
+    return tuple(text_samples(batch, rows["output"][kept], noise, preprocessing))
 
 
 def _floats(values: Tensor) -> Floats:

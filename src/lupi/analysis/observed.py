@@ -6,8 +6,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lupi.text_samples import TextSample
+
 Floats = NDArray[np.float64]
-Unit = Literal["unit", "channel", "place"]
+Unit = Literal["unit", "channel", "place", "part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,7 @@ class SiteNoise:
     name: str
     variances: Floats
     """(rows, units). At a site with a map: the mean over places of each channel, or, where all
-    channels share a map, its places."""
+    channels share a map, its places; at the words of texts two parts: inside and outside."""
     unit: Unit
     between: float
     """Standard deviation of log-variance over rows, averaged over units: what comes from x*."""
@@ -41,7 +43,9 @@ class Observed:
     right: NDArray[np.bool_] | None
     """(rows,) whether the class was right; None where there are no classes."""
     region_frac: Floats | None
-    """(rows,) the part of the image that x* marks; None where x* is a vector."""
+    """(rows,) the fraction of the image, or of the words, that x* marks; None for a vector."""
     sites: tuple[SiteNoise, ...]
     samples: dict[str, NDArray[Any]] = field(default_factory=dict)
     """Some images, as in a run's samples.npz; empty where x is no image."""
+    texts: tuple[TextSample, ...] = ()
+    """Some texts, where x is one."""

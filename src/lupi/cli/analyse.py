@@ -25,7 +25,8 @@ def analyse(
     """Show what the noise of a trained run learned from x*.
 
     Variance per unit for rows answered right and wrong, the heat map rows x units, where in the
-    image the noise is, what it goes with (loss, error, box size), and whether it collapsed.
+    image or text the noise is, what it goes with (loss, error, region size), and whether it
+    collapsed.
     Validation rows show their x* for this only, after training and selection. Writes
     `analysis.html`, `analysis.json` and the drawings; --json prints the JSON.
 

@@ -17,6 +17,7 @@ from lupi.report.images import Pixels, coloured, data_uri, make_album, png
 from lupi.report.line_chart import Axis, Line, line_chart
 from lupi.report.numbers import NOTHING, plain
 from lupi.report.sheet import Image, Section, render_sheet
+from lupi.report.texts import shade_texts
 
 MOST_ROWS = 150
 """Rows of each group in a heat map."""
@@ -156,6 +157,14 @@ def sections(found: Findings, seen: Observed) -> Iterator[Section]:
             )
     if seen.samples:
         yield _images(seen.samples)
+    if seen.texts:
+        yield Section(
+            "Where the noise is",
+            words=(
+                "The first texts answered right, then the first answered wrong; none was picked.",
+            ),
+            texts=shade_texts(seen.texts),
+        )
 
 
 def _images(samples: dict[str, NDArray[Any]]) -> Section:

@@ -1,6 +1,6 @@
 """One HTML file that answers "did x* help?": opens offline, asks the network for nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,9 +32,11 @@ from lupi.report.provenance import environments, settings_yaml
 from lupi.report.quoted import read_quoted
 from lupi.report.runs import run_logs
 from lupi.report.table import rows
+from lupi.report.texts import ShadedSite, shade_texts
 from lupi.report.training import Row
 from lupi.report.tuning import rows as tuning_rows
 from lupi.report.tuning import title as tuning_title
+from lupi.text_samples import read_text_samples
 
 GLYPHS = {
     "circle": "●",
@@ -51,12 +53,13 @@ GLYPHS = {
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
-    """Sample images and the run they are from."""
+    """Sample images or texts, and the run they are from."""
 
-    album: Album
     arm: str
     size: int
     seed: int
+    album: Album | None = None
+    texts: Sequence[ShadedSite] = ()
 
 
 def write_report(record: ComparisonRecord, summary: Summary, *, command: str | None = None) -> Path:
@@ -156,7 +159,7 @@ def _read_rows(record: ComparisonRecord, warnings: list[str]) -> list[list[Row]]
 
 
 def _gallery(record: ComparisonRecord, summary: Summary, warnings: list[str]) -> Gallery | None:
-    """Take the first candidate's first seed at the largest size that has images: no picking."""
+    """Take the first candidate's first seed at the largest size that has samples: no picking."""
     candidates = [arm.name for arm in summary.arms if is_candidate(arm)]
     others = [arm.name for arm in summary.arms if not is_candidate(arm)]
 
@@ -166,11 +169,13 @@ def _gallery(record: ComparisonRecord, summary: Summary, warnings: list[str]) ->
         return place, -run.plan.size, run.plan.seed
 
     for run in sorted(record.runs, key=rank):
-        path = run.folder / "samples.npz"
-        if not path.exists():
-            continue
+        images, texts = run.folder / "samples.npz", run.folder / "samples.json"
+        about = (run.plan.arm, run.plan.size, run.plan.seed)
         try:
-            return Gallery(read_album(path), run.plan.arm, run.plan.size, run.plan.seed)
+            if images.exists():
+                return Gallery(*about, album=read_album(images))
+            if texts.exists():
+                return Gallery(*about, texts=shade_texts(read_text_samples(texts)))
         except LupiError as error:
             warnings.append(str(error))
     return None

@@ -7,6 +7,7 @@ import jinja2
 from markupsafe import Markup
 
 from lupi import __version__
+from lupi.report.texts import ShadedSite
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Section:
     """An image as wide as the page."""
     strips: Sequence[Sequence[Image]] = ()
     """Rows of small images that belong together."""
+    texts: Sequence[ShadedSite] = ()
+    """Texts, shaded by the noise."""
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
     """A table, under `head`."""

@@ -7,27 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-import numpy as np
 import torch
 from filelock import FileLock
 from lightning_fabric import Fabric
-from torch import Tensor
 
 from lupi import __version__
 from lupi.core import Batch, Method, SequenceTask, Splits, Task, derive_seed
 from lupi.data.xstar.reveal import reveal
 from lupi.errors import LupiError
-from lupi.files import read_rows, write_json, write_text, write_whole
+from lupi.files import read_rows, write_json, write_text
 from lupi.methods.registry import build_method, find_method
 from lupi.records import FORMAT, read_result
 from lupi.tasks.registry import AnyTask, build_task
 from lupi.train.classical import CLASSICAL, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import Row, fit
-from lupi.train.processes import alone, as_input
+from lupi.train.processes import alone
+from lupi.train.samples import write_samples
 from lupi.train.settings import RunSettings
-
-N_IMAGES = 8
 
 LoadTask = Callable[[dict[str, Any], dict[str, Any]], AnyTask]
 
@@ -109,7 +106,7 @@ def _run(
     if isinstance(task, SequenceTask) and fitted.best_epoch:
         signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
-        _write_images(folder / "samples.npz", fitted.method, splits, fabric)
+        write_samples(folder, fitted.method, task, splits, preprocessing or {}, fabric)
     sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
     return {
         **({"data": dict(task.found)} if task.found else {}),
@@ -206,42 +203,3 @@ def _environment(settings: RunSettings, fabric: Fabric) -> dict[str, str]:
         "threads": str(settings.train.n_threads),
         "processes": str(fabric.world_size),
     }
-
-
-def _write_images(path: Path, method: Method, splits: Splits, fabric: Fabric) -> None:
-    """Keep a few training images with their region and the variance at each site with a map.
-
-    A method without noise has nothing to show.
-    """
-    batch = next(iter(splits.train.batches(4 * N_IMAGES)))
-    is_image = isinstance(batch.x, Tensor) and batch.x.dim() == 4
-    if not is_image or batch.xstar is None or batch.has_xstar is None:
-        return
-    shown = Batch(*(t[batch.has_xstar][:N_IMAGES] for t in batch if t is not None))
-    batch = as_input(fabric, shown)
-    if not len(batch.y):
-        return
-    method.eval()
-    logvars = method.logvars(batch)
-    if not logvars:
-        return
-    with torch.no_grad():
-        prediction = method.predict(batch.x).argmax(1)
-    pixels = (batch.x * 255).round().byte().permute(0, 2, 3, 1)  # (k, H, W, C)
-    arrays = {
-        "x": pixels[..., 0] if pixels.shape[-1] == 1 else pixels,
-        "mask": batch.xstar[:, 0].round().byte(),  # type: ignore[index]
-        "label": batch.y,
-        "prediction": prediction,
-    }
-    for site, logvar in logvars.items():
-        if logvar.dim() == 4:
-            arrays[f"variance/{site}"] = logvar.exp().mean(1).float()
-
-    numpy_arrays: dict[str, Any] = {key: tensor.cpu().numpy() for key, tensor in arrays.items()}
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            np.savez_compressed(file, **numpy_arrays)
-
-    write_whole(path, write)

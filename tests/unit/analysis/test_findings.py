@@ -53,7 +53,7 @@ def test_difference_and_relations() -> None:
     assert found.difference.is_clear
     assert any("right rows have more noise" in text for text in found.diagnosis)
     relations = {(r.noise, r.to): r.correlation for r in found.relations}
-    loss, size = relations["mean variance", "loss"], relations["mean variance", "box size"]
+    loss, size = relations["mean variance", "loss"], relations["mean variance", "region size"]
     assert loss is not None
     assert size is not None
     assert (loss.value, size.value) == pytest.approx((-1, 1))
@@ -94,7 +94,7 @@ def test_inside_and_outside() -> None:
     inside[0] = np.nan  # a row whose region is empty
     found = find(observed(site(more_noise_for_right(), "place", inside=inside, outside=outside)))
     assert (found.sites[0].inside, found.sites[0].outside) == pytest.approx((0.1, 1.0))
-    assert any("Inside the box the variance is 0.1" in text for text in found.sites[0].diagnosis)
+    assert any("Inside the region the variance is 0.1" in text for text in found.sites[0].diagnosis)
 
 
 def test_without_classes_rows_are_cut_at_the_median_loss() -> None:
