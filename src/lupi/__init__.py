@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lupi.attached import attach
+    from lupi.design import Design
     from lupi.estimators.network import LupiClassifier, LupiRegressor
+    from lupi.evidence.judge import judge
     from lupi.nn.noise import HeteroscedasticDropout
     from lupi.nn.sites import Site, find_sites
     from lupi.ship.student import load_student
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Design",
     "HeteroscedasticDropout",
     "LupiClassifier",
     "LupiRegressor",
@@ -21,11 +24,13 @@ __all__ = [
     "__version__",
     "attach",
     "find_sites",
+    "judge",
     "load_student",
 ]
 
 
 _HOMES = {
+    "Design": "lupi.design",
     "HeteroscedasticDropout": "lupi.nn.noise",
     "LupiClassifier": "lupi.estimators.network",
     "LupiRegressor": "lupi.estimators.network",
@@ -33,6 +38,7 @@ _HOMES = {
     "Site": "lupi.nn.sites",
     "attach": "lupi.attached",
     "find_sites": "lupi.nn.sites",
+    "judge": "lupi.evidence.judge",
     "load_student": "lupi.ship.student",
 }
 

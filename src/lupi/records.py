@@ -23,6 +23,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lupi.design import Design as Design
+from lupi.design import Looks as Looks
 from lupi.errors import LupiError
 from lupi.files import read_json, read_rows, write_json
 from lupi.settings import fingerprint
@@ -131,6 +132,8 @@ class ComparisonRecord:
     """The runs that tuning chose by; each is planned under the name of its candidate."""
     design: Design | None = None
     """How the replicates were drawn; None: the record does not say."""
+    looks: Looks | None = None
+    """At how many seeds it is judged; None: at all that are planned."""
 
     @property
     def finished(self) -> list[RunRecord]:
@@ -147,6 +150,7 @@ def write_comparison(
     warnings: Iterable[str] = (),
     candidates: Iterable[Candidate] = (),
     design: Design | None = None,
+    looks: Looks | None = None,
 ) -> None:
     """Record what a comparison is going to run, and what is known of its data before that."""
     document = {
@@ -158,6 +162,7 @@ def write_comparison(
         "warnings": list(warnings),
         "candidates": [asdict(candidate) for candidate in candidates],
         "design": None if design is None else asdict(design),
+        "looks": None if looks is None else asdict(looks),
     }
     write_json(folder / "comparison.json", document)
 
@@ -174,6 +179,7 @@ class _Planned(BaseModel):
     warnings: list[str] = []
     candidates: list[Candidate] = []
     design: Design | None = None
+    looks: Looks | None = None
 
 
 class _Result(BaseModel):
@@ -223,6 +229,7 @@ def read_comparison(folder: Path) -> ComparisonRecord:
         planned.candidates,
         trials,
         planned.design,
+        planned.looks,
     )
 
 

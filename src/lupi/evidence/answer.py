@@ -1,12 +1,24 @@
 """The answer to "did x* help?" as data: everything a report or a program reads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Word = Literal[
-    "reference", "helps", "hurts", "no detectable difference", "underpowered", "collapsed"
+Answer = Literal[
+    "helps",
+    "hurts",
+    "worse than a control",
+    "better than plain only",
+    "practically the same",
+    "no detectable difference",
+    "collapsed",
+    "underpowered",
 ]
-"""A verdict. `reference` stands for the plain arm itself, which others are held against."""
+"""What is said of an arm with x* at one size, the most telling first; `lupi.evidence.verdict` says
+when."""
+
+Verdict = Answer | Literal["better than plain", "worse than plain", "reference", "not run"]
+"""What is said of any arm. `reference` stands for the plain arm itself, which others are held
+against, and `not run` for a size that only other arms have."""
 
 Reach = Literal["measured", "beyond range", "below range", "unknown"]
 """Whether the reference's learning curve reaches the arm's score inside the measured sizes."""
@@ -18,20 +30,24 @@ class Difference:
 
     other: str
     mean: float
-    interval: tuple[float, float] | None
-    """BCa bootstrap interval; None with fewer than two seeds or without spread."""
-    p_value: float | None
-    """Two-sided exact sign-flip test, not corrected."""
+    interval: tuple[float | None, float | None]
+    """At least 95 % sure; an end of None is open: too few seeds for a bound. Zero lies outside
+    exactly if the p-value is below alpha."""
+    p_value: float
+    """Two-sided, corrected over looks, arms and sizes."""
+    n_pairs: int
+    """Seeds that both arms have."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSaving:
-    """How many times more labels the reference needs for the same score."""
+    """How many times more labels another arm needs for the same score."""
 
+    other: str
     reach: Reach
     factor: float | None
     interval: tuple[float, float | None] | None
-    """Bootstrap over seeds; an upper end of None lies beyond the measured sizes."""
+    """Over seeds; an upper end of None lies beyond the measured sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +58,34 @@ class Cell:
     n_seeds: int
     mean: float | None
     interval: tuple[float, float] | None
+    """Student's 95 % interval of the mean."""
     n_diverged: int
     n_collapsed: int
     n_missing: int
     """Planned runs without a result: unfinished or failed."""
-    verdict: Word
-    p_value: float | None
-    """The largest p of the comparisons the verdict rests on, Holm-corrected over sizes."""
-    differences: tuple[Difference, ...]
+    verdict: Verdict
+    p_value: float | None = None
+    """Of the difference that the verdict rests on."""
+    differences: tuple[Difference, ...] = ()
     """Against the reference first, then against the other controls."""
-    strongest: str | None
-    """The name of the best-scoring control: what x* must beat to get credit."""
-    label_saving: LabelSaving | None
+    strongest: str | None = None
+    """The control that the verdict rests on: the one that is hardest to beat; of an arm that is
+    worse than all controls, the one that is closest."""
+    label_saving: LabelSaving | None = None
+    """Against the reference."""
+    label_saving_strongest: LabelSaving | None = None
+    """Against the strongest control; None where that is the reference."""
+    margin: float | None = None
+    """Differences smaller than this are practically none."""
+    scope: str | None = None
+    """What the verdict is about, such as "data like these"; None: the record does not say."""
+    scores: dict[int, float] = field(default_factory=dict, hash=False)
+    """Test score by seed."""
+
+    @property
+    def deciding(self) -> Difference | None:
+        """The difference that the verdict rests on."""
+        return next((d for d in self.differences if d.other == self.strongest), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +107,7 @@ class ArmSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Trial:
     """A candidate of tuning: settings of one arm and their score on validation rows."""
 
     arm: str
@@ -99,12 +131,12 @@ class Tuning:
     n_seeds: int | None = None
     shared: bool = False
     """Whether controls have what was chosen for real x*."""
-    candidates: tuple[Tried, ...] = ()
+    candidates: tuple[Trial, ...] = ()
 
     @property
     def is_done(self) -> bool:
         """Whether the choice was made."""
-        return self.note is not None or any(tried.chosen for tried in self.candidates)
+        return self.note is not None or any(trial.chosen for trial in self.candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +162,5 @@ class Summary:
     arms: tuple[ArmSummary, ...]
     tuning: Tuning | None = None
     """None where arms have the settings they were given, and nobody says why."""
+    looks: tuple[int, ...] = ()
+    """Numbers of seeds at which the comparison is judged."""

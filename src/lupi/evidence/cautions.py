@@ -3,15 +3,25 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from lupi.design import Design
 from lupi.evidence.answer import ArmSummary, Cell, Tuning
 from lupi.evidence.headline import at_sizes
+from lupi.evidence.judging import Rule, judge_arms
+from lupi.evidence.roles import is_candidate, own_controls
 from lupi.evidence.scores import Scores
-from lupi.evidence.verdict import ALPHA, is_candidate, own_controls, seeds_needed
+from lupi.evidence.verdict import seeds_needed
 from lupi.records import Arm, ComparisonRecord
+
+MUCH_OVERLAP = 1 / 3
+"""Share of common rows above which the training sets of two seeds are remarked on."""
 
 
 def cautions(
-    record: ComparisonRecord, scores: Scores, arms: Sequence[ArmSummary], failed: Sequence[str]
+    record: ComparisonRecord,
+    scores: Scores,
+    arms: Sequence[ArmSummary],
+    rule: Rule,
+    failed: Sequence[str],
 ) -> Iterator[str]:
     """Yield the warnings of a judged comparison, those about the records first."""
     yield from record.warnings
@@ -28,16 +38,22 @@ def cautions(
     real = [arm for arm in arms if arm.control == "real"]
     if collapsed := _counted(real, lambda cell: cell.n_collapsed):
         yield f"collapsed runs, whose noise no longer depends on x*: {collapsed}"
+    if same := _listed(arms, _is_repeated):
+        yield (
+            f"the same score for every seed: {same}; such seeds are not replicates, and a "
+            "difference between two such arms gets no verdict"
+        )
     if few := _listed(arms, lambda cell: cell.verdict == "underpowered"):
         yield (
-            f"underpowered: {few}; p < {ALPHA:g} over {len(scores.sizes)} size(s) takes "
-            f"{seeds_needed(len(scores.sizes))} seeds that an arm shares with all it must beat"
+            f"underpowered: {few}; a verdict takes {seeds_needed(1, rule.looks.first_share)} seeds "
+            "or more that an arm shares with all it must beat"
         )
+    yield from _about_replicates(rule.design, scores.sizes)
     if unlearned := _listed(arms, lambda cell: _no_better_than_trivial(cell, scores)):
         yield (
             f"no better than a predictor that ignores x (score {scores.trivial:.3g}): {unlearned}"
         )
-    yield from _beaten_networks(arms, scores)
+    yield from _beaten_networks(record.arms, scores, rule)
     if bare := [
         arm for arm in record.arms if is_candidate(arm) and not own_controls(arm, record.arms)
     ]:
@@ -52,7 +68,7 @@ def tuning_cautions(tuning: Tuning | None) -> Iterator[str]:
             "them; add `tuning:` to the settings, or say there how they were chosen"
         )
         return
-    counts = Counter(tried.arm for tried in tuning.candidates)
+    counts = Counter(trial.arm for trial in tuning.candidates)
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{arm} {n}" for arm, n in counts.items())
         yield f"arms had unequal numbers of candidates in tuning: {listed}"
@@ -68,24 +84,42 @@ def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:
     return scores.sign * cell.mean <= scores.sign * scores.trivial
 
 
-def _beaten_networks(arms: Sequence[ArmSummary], scores: Scores) -> Iterator[str]:
-    """Say where a classical model has a better mean than every network that predicts from x."""
+def _is_repeated(cell: Cell) -> bool:
+    return cell.n_seeds > 1 and len(set(cell.scores.values())) == 1
+
+
+def _about_replicates(design: Design | None, sizes: Sequence[int]) -> Iterator[str]:
+    """Say what seeds have in common that should be independent."""
+    if design is None:
+        yield (
+            "nothing says which rows the training rows were drawn from: seeds count as "
+            "independent replicates"
+        )
+        return
+    if whole := [size for size in sizes if design.is_whole_pool(size)]:
+        yield (
+            f"every seed trains on the same rows at {at_sizes(whole)}: verdicts there hold for "
+            f"{design.scope(whole[0])}"
+        )
+    shared = {size: design.overlap(size) for size in sizes if not design.is_whole_pool(size)}
+    if much := [size for size, overlap in shared.items() if overlap > MUCH_OVERLAP]:
+        shares = ", ".join(f"{shared[size]:.0%}" for size in much)
+        yield (
+            f"the training sets of two seeds share {shares} of their rows at {at_sizes(much)}: "
+            "intervals there are widened for it"
+        )
+
+
+def _beaten_networks(arms: Sequence[Arm], scores: Scores, rule: Rule) -> Iterator[str]:
+    """Say where a classical model is better than every network that predicts from x."""
     networks = [arm for arm in arms if not arm.classical and not arm.sees_xstar_at_test]
-    for classical in (arm for arm in arms if arm.classical):
-        beaten = [
-            cell.size
-            for i, cell in enumerate(classical.cells)
-            if cell.mean is not None
-            and all(
-                (mean := arm.cells[i].mean) is not None
-                and scores.sign * mean < scores.sign * cell.mean
-                for arm in networks
-            )
-        ]
+    rivals = {arm.name: [n.name for n in networks] if arm.classical else [] for arm in arms}
+    for classical in (arm for arm in judge_arms(scores, arms, rivals, rule) if arm.classical):
+        beaten = [cell.size for cell in classical.cells if cell.verdict == "better than plain"]
         if beaten:
             yield (
-                f"{classical.name} scores better than every network at {at_sizes(beaten)}: "
-                "ship that there, whatever x* does for networks"
+                f"{classical.name} is better than every network at {at_sizes(beaten)}: use it "
+                "there, whatever x* does for networks"
             )
 
 

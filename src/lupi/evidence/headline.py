@@ -1,26 +1,56 @@
 """The verdict in one sentence, for a reader who opens the report for the first time."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
-from lupi.evidence.answer import ArmSummary, Cell, Difference, LabelSaving, Word
+from lupi.evidence.answer import Answer, ArmSummary, Cell, Difference, LabelSaving
+from lupi.evidence.judging import Rule
+from lupi.evidence.roles import is_candidate
 from lupi.evidence.units import is_out_of_100, is_share
-from lupi.evidence.verdict import is_candidate, seeds_needed
+from lupi.evidence.verdict import seeds_needed
 from lupi.records import Metric
 
-MOST_TELLING_FIRST: tuple[Word, ...] = (
-    "helps",
-    "hurts",
-    "no detectable difference",
-    "collapsed",
-    "underpowered",
-)
+MOST_TELLING_FIRST: tuple[Answer, ...] = get_args(Answer)
+
+ABOUT_XSTAR: Mapping[Answer, str] = {
+    "helps": "x* helps {arm}{where}: {numbers} over the strongest control",
+    "hurts": "x* hurts {arm}{where}: {numbers} against the closest control",
+    "worse than a control": "{arm} is worse than a control{where}: {numbers} against",
+    "better than plain only": (
+        "{arm} is better than the plain model{where}, but x* gets no credit: {numbers} against the "
+        "strongest control"
+    ),
+    "practically the same": "x* makes practically no difference to {arm}{where}: {numbers} against",
+    "no detectable difference": (
+        "No detectable difference for {arm}{where}: {numbers} against the strongest control"
+    ),
+}
+ABOUT_METHODS: Mapping[Answer, str] = {
+    **ABOUT_XSTAR,
+    "helps": "{arm} is better than every control{where}: {numbers} over the strongest",
+    "hurts": "{arm} is worse than every control{where}: {numbers} against the closest",
+    "better than plain only": (
+        "{arm} is better than the reference{where}, but not than every control: {numbers} against "
+        "the strongest"
+    ),
+    "practically the same": "{arm} is practically the same{where}: {numbers} against",
+}
 
 
-def headline(arms: Sequence[ArmSummary], metric: Metric, reference: str, n_planned: int) -> str:
+def headline(
+    arms: Sequence[ArmSummary],
+    metric: Metric,
+    reference: str,
+    rule: Rule,
+    n_planned: int,
+    phrases: Mapping[Answer, str] = ABOUT_XSTAR,
+    plain: str = "the plain model",
+) -> str:
     """Say which arm x* helped, at which sizes, by how much and how sure that is.
 
-    The sentence tells of the arm with the most telling verdicts, and of the largest size that got
-    them: a choice that doesn't look at how large the effect is, so that it doesn't flatter it.
+    The sentence tells of the arm with the most telling verdict, and of the largest size that got
+    it: a choice that doesn't look at how large the effect is at a size. All its numbers are those
+    of one comparison: the arm against its strongest control at that size.
     """
     candidates = [arm for arm in arms if is_candidate(arm)]
     if not candidates:
@@ -29,62 +59,88 @@ def headline(arms: Sequence[ArmSummary], metric: Metric, reference: str, n_plann
             "none of its arms trains with the real x* and predicts without it."
         )
     if not any(cell.n_seeds for arm in arms for cell in arm.cells):
-        return f"Nothing to say about x* yet: none of the {n_planned} planned runs has a score."
+        return f"Nothing to say yet: none of the {n_planned} planned runs has a score."
     word = next(w for w in MOST_TELLING_FIRST if any(_with(w, arm) for arm in candidates))
-    arm = max(candidates, key=lambda arm: (len(_with(word, arm)), arm.xstar_frac))
-    n_same = sum(1 for candidate in candidates if _with(word, candidate))
-    name = arm.name
-    if len(candidates) > 1:
-        name += f" ({n_same} of {len(candidates)} arms with x* got this verdict)"
-    cells = _with(word, arm)
-    where = f" at {len(cells)} of {len(arm.cells)} sizes" if len(arm.cells) > 1 else ""
-    sentence = {
-        "helps": f"x* helps {name}{where}: ",
-        "hurts": f"x* hurts {name}{where}: ",
-        "no detectable difference": f"No detectable difference for {name}{where}: ",
-        "collapsed": f"{name} collapsed{where}: ",
-        "underpowered": f"Too few seeds to tell whether x* helps {name}: ",
-    }[word]
-    sentence += _reason(word, cells[-1], metric, reference, len(arm.cells))
+    arm = max(candidates, key=lambda arm: (len(_with(word, arm)), _total_gain(word, arm)))
+    name = _name(word, arm, candidates)
+    cells, n_run = _with(word, arm), sum(cell.verdict != "not run" for cell in arm.cells)
+    where = f" at {len(cells)} of {n_run} sizes" if n_run > 1 else ""
+    if word == "collapsed":
+        sentence = (
+            f"{name} collapsed{where}: its noise no longer depends on x*, so its score says "
+            "nothing about x*"
+        )
+    elif word == "underpowered":
+        sentence = f"Too few seeds to judge {name}: {_lacking(arms, rule)}"
+    else:
+        cell = cells[-1]
+        sentence = phrases[word].format(arm=name, where=where, numbers=_gain(cell, metric))
+        sentence += _details(word, cell, metric, {reference: plain}, rule)
     return sentence + _elsewhere(arm, word) + "."
 
 
-def _reason(word: Word, cell: Cell, metric: Metric, reference: str, n_sizes: int) -> str:
-    if word == "collapsed":
-        return "its noise no longer depends on x*, so its score says nothing about x*"
-    if word == "underpowered":
-        return (
-            f"every arm needs at least {seeds_needed(n_sizes)} finished seeds "
-            f"for a verdict over {_sizes(n_sizes)}"
+def _details(word: Answer, cell: Cell, metric: Metric, names: Mapping[str, str], rule: Rule) -> str:
+    """Return the rest of the sentence: against what, where, how sure, and what it is worth."""
+    difference = cell.deciding
+    assert difference is not None
+    named = {
+        "worse than a control": difference.other,
+        "practically the same": difference.other,
+    }.get(word, f"({difference.other})")
+    at = f" at n = {cell.size}" if cell.size else ""
+    text = f" {named}{at}, 95 % interval {interval_text(difference, metric)}"
+    if word == "practically the same" and cell.margin is not None:
+        text += f", within the margin of {_amount(cell.margin, metric)}"
+    p_value = difference.p_value
+    text += ", p < 0.001" if p_value < 0.001 else f", p = {p_value:.2g}"
+    if word == "helps":
+        text += "".join(
+            _labels(saving, names) for saving in (cell.label_saving, cell.label_saving_strongest)
         )
-    rival = reference if word == "hurts" else cell.strongest
-    difference = next(d for d in cell.differences if d.other == rival)
-    against = {"helps": "over the best control", "hurts": "against the plain model"}
-    text = (
-        f"{_measured(difference, metric)} {against.get(word, 'against the best control')} "
-        f"({rival}) at n = {cell.size}"
+    if rule.design is not None and rule.design.is_whole_pool(cell.size):
+        text += f"; true of {cell.scope}"
+    return text
+
+
+def _lacking(arms: Sequence[ArmSummary], rule: Rule) -> str:
+    n_questions = sum(
+        cell.verdict != "not run" for arm in arms if is_candidate(arm) for cell in arm.cells
     )
-    if difference.interval is not None:
-        low, high = (_signed(end, metric) for end in difference.interval)
-        text += f", 95 % interval {low} to {high}"
-    if cell.p_value is not None:
-        text += ", p < 0.001" if cell.p_value < 0.001 else f", p = {cell.p_value:.2g}"
-    return text + (_labels(cell.label_saving) if word == "helps" else "")
+    share = rule.looks.first_share
+    questions = "1 question" if n_questions == 1 else f"{n_questions} questions (arms x sizes)"
+    return (
+        f"{seeds_needed(n_questions, share)} seeds are enough for each of {questions}, "
+        f"{seeds_needed(1, share)} if all have a clear answer"
+    )
 
 
-def _labels(saving: LabelSaving | None) -> str:
-    if saving is not None and saving.reach == "beyond range":
-        return "; the plain model reaches this score at no measured size"
-    if saving is None or saving.factor is None:
+def _name(word: Answer, arm: ArmSummary, candidates: Sequence[ArmSummary]) -> str:
+    n_same = sum(1 for candidate in candidates if _with(word, candidate))
+    if len(candidates) == 1:
+        return arm.name
+    return f"{arm.name} ({n_same} of {len(candidates)} arms with this verdict)"
+
+
+def _total_gain(word: Answer, arm: ArmSummary) -> float:
+    return sum(cell.deciding.mean for cell in _with(word, arm) if cell.deciding is not None)
+
+
+def _labels(saving: LabelSaving | None, names: Mapping[str, str]) -> str:
+    if saving is None:
         return ""
-    text = f"; the plain model needs {saving.factor:.1f}x the labels"
+    other = names.get(saving.other, saving.other)
+    if saving.reach == "beyond range":
+        return f"; {other} reaches this score at no measured size"
+    if saving.factor is None:
+        return ""
+    text = f"; {other} needs {saving.factor:.1f}x the labels"
     if saving.interval is None:
         return text
     low, high = saving.interval
     return text + f" ({low:.1f}x {'or more' if high is None else f'to {high:.1f}x'})"
 
 
-def _elsewhere(arm: ArmSummary, told: Word) -> str:
+def _elsewhere(arm: ArmSummary, told: Answer) -> str:
     """Name the sizes that got another verdict, so that the sentence hides none."""
     rest = [(word, _with(word, arm)) for word in MOST_TELLING_FIRST if word != told]
     return "".join(
@@ -92,7 +148,7 @@ def _elsewhere(arm: ArmSummary, told: Word) -> str:
     )
 
 
-def _with(word: Word, arm: ArmSummary) -> list[Cell]:
+def _with(word: Answer, arm: ArmSummary) -> list[Cell]:
     return [cell for cell in arm.cells if cell.verdict == word]
 
 
@@ -101,17 +157,38 @@ def at_sizes(sizes: Iterable[int]) -> str:
     return "n = " + ", ".join(str(size) for size in sizes)
 
 
-def _sizes(n_sizes: int) -> str:
-    return "1 size" if n_sizes == 1 else f"{n_sizes} sizes"
+def interval_text(difference: Difference, metric: Metric) -> str:
+    """Return `+6.9 to +7.1`; an open end is said as such."""
+    low, high = difference.interval
+    if low is None or high is None:
+        if low is None and high is None:
+            return "open at both ends"
+        end, words = (low, "or more") if low is not None else (high, "or less")
+        assert end is not None
+        return f"{signed(end, metric)} {words}"
+    return f"{signed(low, metric)} to {signed(high, metric)}"
 
 
-def _measured(difference: Difference, metric: Metric) -> str:
-    unit = f"points of {metric.name}" if is_share(metric.name) else f"in {metric.name}"
+def _gain(cell: Cell, metric: Metric) -> str:
+    assert cell.deciding is not None
     note = "" if metric.higher_is_better else " (+ is better)"
-    return f"{_signed(difference.mean, metric)} {unit}{note}"
+    return f"{signed(cell.deciding.mean, metric)} {_unit(metric)}{note}"
 
 
-def _signed(value: float, metric: Metric) -> str:
+def _unit(metric: Metric) -> str:
+    return f"points of {metric.name}" if is_share(metric.name) else f"in {metric.name}"
+
+
+def _amount(value: float, metric: Metric) -> str:
+    return f"{signed(value, metric).removeprefix('+')} {_unit(metric)}"
+
+
+def signed(value: float, metric: Metric) -> str:
+    """Write a difference; one that would be rounded to zero gets a digit more."""
     if is_share(metric.name):
-        return f"{100 * value:+.1f}"
-    return f"{value:+.1f}" if is_out_of_100(metric.name) else f"{value:+.3g}"
+        shown, text = 100 * value, f"{100 * value:+.1f}"
+    else:
+        shown, text = value, f"{value:+.1f}" if is_out_of_100(metric.name) else f"{value:+.3g}"
+    if float(text) == 0:
+        return f"{shown:+.1g}" if abs(shown) >= 1e-6 else "+0.0"
+    return text

@@ -1,106 +1,125 @@
-"""Label-saving factor: how many times more labels the reference needs for the same score.
+"""Label-saving factor: how many times more labels another arm needs for the same score.
 
-    factor(n) = n_reference(s) / n,    s = the arm's mean score with n labels
+    factor(n) = n_other(s) / n,    s = the arm's mean score with n labels
 
-n_reference inverts the reference's learning curve: the means per size, made monotone by isotonic
+n_other inverts the other's learning curve: the means per size, made monotone by isotonic
 regression and joined by straight lines in log n; on a flat part the smallest n counts. Nothing is
 extrapolated: a score the curve doesn't reach is "beyond range", one below its start "below range".
+
+The interval comes from the paired test: it holds every n' at which the arm's scores with n labels
+and the other's with n', interpolated seed by seed, do not differ. So it excludes a factor of 1
+exactly if the two arms differ at the same n.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lupi.evidence.answer import LabelSaving
-from lupi.evidence.paired import ROUNDING, SEED
+from lupi.evidence.paired import ROUNDING, Floats, p_above_zero, smallest_p
+from lupi.evidence.verdict import ALPHA
 
-N_RESAMPLES = 2000
-
-Floats = NDArray[np.float64]
+POINTS = 24
+"""Between two sizes, at which arms are compared for the interval."""
 
 
 def label_saving(
-    sizes: Sequence[int], reference: ArrayLike, arm: ArrayLike, size: int
+    other: str,
+    sizes: Sequence[int],
+    curve: ArrayLike,
+    arm: ArrayLike,
+    size: int,
+    share: float = 1.0,
+    correlation: float = 0.0,
 ) -> LabelSaving:
     """Measure how many labels an arm saves at one size. Higher scores are better.
 
-    The interval resamples seeds, the same ones for both arms. A resample beyond range counts as
-    infinitely many labels and one below range as none; an end of the interval that falls on those
-    is given as far as it was measured: an upper end as None, a lower end as the largest factor
-    that could have been measured; a lower end of 0 means "below the smallest size".
+    An end of the interval outside the measured sizes is given as far as it was measured: an upper
+    end as None, a lower end as the largest factor that could have been measured; a lower end of 0
+    means "below the smallest size".
 
     Args:
-        sizes: the sizes of the reference's curve, increasing.
-        reference: its scores, (seed, size).
+        other: name of the arm that the curve is of.
+        sizes: the sizes of its curve, increasing.
+        curve: its scores, (seed, size).
         arm: the arm's scores at `size`, (seed,).
         size: the arm's training-set size.
+        share: of the allowed error that the interval may spend.
+        correlation: between two seeds, by shared rows.
     """
-    curve, scores = np.asarray(reference, np.float64), np.asarray(arm, np.float64)
+    table, scores = np.asarray(curve, np.float64), np.asarray(arm, np.float64)
     n_seeds = len(scores)
-    if curve.shape != (n_seeds, len(sizes)) or not curve.size:
-        raise ValueError(
-            f"expected reference scores of shape ({n_seeds}, {len(sizes)}), got {curve.shape}"
-        )
-    if not (np.isfinite(curve).all() and np.isfinite(scores).all()):
+    if table.shape != (n_seeds, len(sizes)) or not table.size:
+        raise ValueError(f"expected a curve of shape ({n_seeds}, {len(sizes)}), got {table.shape}")
+    if not (np.isfinite(table).all() and np.isfinite(scores).all()):
         raise ValueError("scores must be finite; leave out the seeds that have none")
-    once = np.full((1, n_seeds), 1 / n_seeds)  # (1, seed)
-    factor = float(_labels_needed(sizes, once @ curve, once @ scores)[0]) / size
-    interval = _interval(sizes, curve, scores, size) if n_seeds > 1 else None
+    factor = _labels_needed(sizes, table.mean(0), float(scores.mean())) / size
+    interval = None
+    if smallest_p(n_seeds) <= share * ALPHA / 2:
+        low, high = _interval(sizes, table, scores, share * ALPHA / 2, correlation)
+        interval = low / size, None if high is None else high / size
     if np.isinf(factor):
-        return LabelSaving("beyond range", None, interval)
+        return LabelSaving(other, "beyond range", None, interval)
     if factor == 0:
-        return LabelSaving("below range", None, interval)
-    return LabelSaving("measured", factor, interval)
+        return LabelSaving(other, "below range", None, interval)
+    return LabelSaving(other, "measured", factor, interval)
 
 
 def _interval(
-    sizes: Sequence[int], curve: Floats, scores: Floats, size: int
+    sizes: Sequence[int], table: Floats, scores: Floats, alpha: float, correlation: float
 ) -> tuple[float, float | None]:
-    n_seeds = len(scores)
-    rng = np.random.default_rng(SEED)
-    draws = rng.multinomial(n_seeds, np.full(n_seeds, 1 / n_seeds), size=N_RESAMPLES)
-    weights = draws / n_seeds  # (resample, seed)
-    factors = np.sort(_labels_needed(sizes, weights @ curve, weights @ scores)) / size
-    tail = N_RESAMPLES // 40  # 2.5 %
-    low, high = float(factors[tail]), float(factors[-tail - 1])
-    low = min(low, sizes[-1] / size)
-    high = max(high, sizes[0] / size)
-    return low, None if np.isinf(high) else high
+    """Return the smallest and the largest n' at which the arms may be equal."""
+    log_n = _points(sizes)
+    curves = np.array([np.interp(log_n, np.log(sizes), row) for row in table])  # (seed, point)
+    differences = (scores[:, None] - curves).T  # (point, seed)
+    slack = ROUNDING * np.abs(table).max()
+    differences[np.abs(differences) <= slack] = 0.0
+    better = p_above_zero(differences, correlation) <= alpha
+    worse = p_above_zero(-differences, correlation) <= alpha
+    n = np.exp(log_n)
+    n[::POINTS] = sizes  # without rounding
+    n_better = len(n) if better.all() else int(better.argmin())  # from the smallest n' on
+    n_worse = len(n) if worse.all() else int(worse[::-1].argmin())  # from the largest n' on
+    low = float(n[n_better - 1]) if n_better else 0.0
+    high = float(n[-n_worse]) if n_worse else None
+    return low, high
 
 
-def _labels_needed(sizes: Sequence[int], means: Floats, scores: Floats) -> Floats:
-    """Return the n at which each curve reaches its score; inf beyond range, 0 below.
+def _points(sizes: Sequence[int]) -> Floats:
+    """Return log n between the sizes, each of which is one of the points."""
+    ends = np.log(sizes)
+    parts = [np.linspace(a, b, POINTS, endpoint=False) for a, b in pairwise(ends)]
+    return np.concatenate([*parts, ends[-1:]])
 
-    Args:
-        sizes: K sizes, increasing.
-        means: one curve per row, (resample, K).
-        scores: (resample,).
-    """
+
+def _labels_needed(sizes: Sequence[int], means: Floats, score: float) -> float:
+    """Return the n at which the curve of the means reaches the score; inf beyond range, 0 below."""
     curve = isotonic(means)
-    log_n = np.log(sizes)
-    rows = np.arange(len(curve))
-    slack = ROUNDING * np.maximum(np.abs(curve), np.abs(scores)[:, None])
-    reached = curve >= scores[:, None] - slack  # a tie up to rounding is reached
-    right = reached.argmax(axis=1)
-    left = np.maximum(right - 1, 0)
-    rise = curve[rows, right] - curve[rows, left]
-    part = (scores - curve[rows, left]) / np.where(rise > 0, rise, 1.0)
-    needed = np.exp(log_n[left] + np.clip(part, 0.0, 1.0) * (log_n[right] - log_n[left]))
-    below = scores < curve[:, 0] - slack[:, 0]
-    return np.where(below, 0.0, np.where(reached.any(axis=1), needed, np.inf))
+    slack = ROUNDING * max(abs(score), float(np.abs(curve).max()))
+    if score < curve[0] - slack:
+        return 0.0
+    reached = np.flatnonzero(curve >= score - slack)  # a tie up to rounding is reached
+    if not reached.size:
+        return float("inf")
+    right = int(reached[0])
+    left = max(right - 1, 0)
+    rise = float(curve[right] - curve[left])
+    part = min(max((score - float(curve[left])) / rise, 0.0), 1.0) if rise > 0 else 0.0
+    return float(np.exp(np.log(sizes[left]) + part * np.log(sizes[right] / sizes[left])))
 
 
 def isotonic(values: Floats) -> Floats:
-    """Return the nearest increasing curve of each row, by the max-min formula.
+    """Return the nearest increasing curve, by the max-min formula.
 
     fit[k] = max over i <= k of min over j >= k of mean(values[i..j]): what pooling adjacent
-    violators computes (Barlow et al. 1972), in a form that takes all rows at once.
+    violators computes (Barlow et al. 1972).
     """
-    n_points = values.shape[1]
+    n_points = len(values)
     fit = np.full_like(values, -np.inf)
     for i in range(n_points):
-        running = np.cumsum(values[:, i:], axis=1) / np.arange(1, n_points - i + 1)
-        lowest = np.minimum.accumulate(running[:, ::-1], axis=1)[:, ::-1]  # over j >= k
-        fit[:, i:] = np.maximum(fit[:, i:], lowest)
+        running = np.cumsum(values[i:]) / np.arange(1, n_points - i + 1)
+        lowest = np.minimum.accumulate(running[::-1])[::-1]  # over j >= k
+        fit[i:] = np.maximum(fit[i:], lowest)
     return fit

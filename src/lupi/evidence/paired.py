@@ -1,106 +1,151 @@
-"""Paired statistics over seeds, on plain arrays: differences, intervals, tests.
+"""Paired differences over seeds: an exact test, and the interval that belongs to it.
 
-Arms that share a seed share subset, initialisation and batch order, so they are compared seed by
-seed. Interval: BCa bootstrap (Efron 1987). Test: two-sided sign flips (Fisher 1935), exact up to
-16 seeds; above, 2**16 seeded random flips with the +1 correction of Phipson and Smyth (2010), so
-that p is never 0. Correction over several tests: Holm (1979). The same call gives the same numbers.
+Arms that share a seed share training rows, initial weights and batch order, so they are compared
+seed by seed. If two arms are equal, a difference is as likely positive as negative, and all 2**J
+ways to flip the signs of J differences are equally likely (Fisher 1935). Flipping the signs of a
+set A of seeds gives a mean at least as large exactly if the mean over A is zero or less, so
+
+    p(the arm is better by more than x) = share of all sets A, with the empty one, whose mean <= x
+
+and the k-th smallest of these means is a lower confidence bound of level 1 - k / 2**J: exact for
+symmetric differences, whatever their distribution (typical values, Hartigan 1969). Above 16 seeds,
+2**16 - 1 random sets stand for all of them.
+
+Seeds whose training rows overlap are correlated. A correlation r between any two makes the mean
+of J differences vary sqrt(1 + J r / (1 - r)) times as much as their spread tells (Nadeau and
+Bengio 2003); the distance between mean and bound is multiplied by that.
 """
 
-from collections.abc import Sequence
+import math
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 SEED = 0
-N_FLIPS = 2**16
-"""All 2**n sign flips are tried if they are no more than this, else so many drawn at random."""
+N_SETS = 2**16
+"""All sets of seeds are tried if they are no more than this, else so many, drawn at random."""
+ROWS_AT_A_TIME = 64
+"""Whose sums fit into memory."""
 ROUNDING = 1e-12
 """Scores closer than this, relative to their size, differ by floating-point rounding only."""
 
-
-class Paired(NamedTuple):
-    """A paired difference over seeds: arm minus other."""
-
-    mean: float
-    interval: tuple[float, float] | None
-    p_value: float | None
+Floats = NDArray[np.float64]
 
 
-def paired_difference(arm: ArrayLike, other: ArrayLike) -> Paired:
-    """Compare two arms whose scores are in the same order of seeds.
-
-    Without spread (all differences equal) a bootstrap can't say how sure the mean is: the interval
-    is None, not a point, while the test still holds. With one seed interval and p-value are None.
-    """
+def paired_differences(arm: ArrayLike, other: ArrayLike) -> Floats:
+    """Return arm minus other; scores are in the same order of seeds, differences by rounding 0."""
     a, b = _scores(arm), _scores(other)
-    if a.size != b.size or not a.size:
-        raise ValueError(
-            f"paired arms need the same seeds, at least one: got {a.size} and {b.size} scores"
-        )
-    differences = np.where(np.isclose(a, b, rtol=ROUNDING, atol=0.0), 0.0, a - b)
-    largest = float(np.maximum(np.abs(a), np.abs(b)).max())
-    interval = _bca(differences, smallest_spread=ROUNDING * largest)
-    p_value = sign_flip_p(differences) if differences.size > 1 else None
-    return Paired(float(differences.mean()), interval, p_value)
+    if a.size != b.size:
+        raise ValueError(f"paired arms need the same seeds: got {a.size} and {b.size} scores")
+    return np.where(np.isclose(a, b, rtol=ROUNDING, atol=0.0), 0.0, a - b)
 
 
-def mean_interval(scores: ArrayLike) -> tuple[float, float] | None:
-    """Return the BCa 95 % interval of a mean; None with fewer than two seeds or without spread."""
-    values = _scores(scores)
-    return _bca(values, smallest_spread=ROUNDING * float(np.abs(values).max(initial=0.0)))
+class PairedTest:
+    """Is the mean difference above or below a value? The differences of one look."""
+
+    def __init__(self, differences: ArrayLike, correlation: float = 0.0) -> None:
+        """Take one difference per seed, and how far two seeds are correlated by shared rows."""
+        values = _scores(differences)
+        self.mean = float(values.mean()) if values.size else 0.0
+        largest = float(np.abs(values).max(initial=0.0))
+        usable = values if _has_spread(values, largest) else values[:0]
+        self._means = np.sort(_subset_means(usable))
+        self._slack = ROUNDING * largest
+        self._inflation = math.sqrt(1 + values.size * correlation / (1 - correlation))
+
+    @property
+    def smallest_p(self) -> float:
+        """The smallest p that any outcome with so many seeds could reach."""
+        return 1 / (self._means.size + 1)
+
+    def p_above(self, value: float = 0.0) -> float:
+        """Return the p-value of "the difference is no larger than `value`"."""
+        n_below = np.searchsorted(self._means, self._moved(value) + self._slack, side="right")
+        return float(1 + n_below) / (self._means.size + 1)
+
+    def p_below(self, value: float = 0.0) -> float:
+        """Return the p-value of "the difference is no smaller than `value`"."""
+        n_below = np.searchsorted(self._means, self._moved(value) - self._slack, side="left")
+        return float(1 + self._means.size - n_below) / (self._means.size + 1)
+
+    def low(self, alpha: float) -> float:
+        """Return the lower bound of level 1 - alpha; -inf if there are too few seeds for one."""
+        k = math.floor(alpha * (self._means.size + 1) * (1 + ROUNDING))
+        return self._spread_out(float(self._means[k - 1])) if k else -math.inf
+
+    def high(self, alpha: float) -> float:
+        """Return the upper bound of level 1 - alpha; inf if there are too few seeds for one."""
+        k = math.floor(alpha * (self._means.size + 1) * (1 + ROUNDING))
+        return self._spread_out(float(self._means[-k])) if k else math.inf
+
+    def _spread_out(self, bound: float) -> float:
+        return self.mean + self._inflation * (bound - self.mean)
+
+    def _moved(self, value: float) -> float:
+        """Return where, among the subset means, a value is that lies this far from the mean."""
+        return self.mean + (value - self.mean) / self._inflation
 
 
-def sign_flip_p(differences: ArrayLike) -> float:
-    """Return the two-sided p-value of "differences are as likely positive as negative"."""
-    values = _scores(differences)
-    sums = _signs(values.size) @ values  # (flip,)
-    # A tie up to the rounding of a sum is as extreme.
-    slack = values.size * np.finfo(np.float64).eps * float(np.abs(values).sum())
-    n_above = int((sums >= values.sum() - slack).sum())
-    n_below = int((sums <= values.sum() + slack).sum())
-    is_sampled = 1 << values.size > N_FLIPS
-    return min(1.0, 2 * (min(n_above, n_below) + is_sampled) / (len(sums) + is_sampled))
-
-
-@lru_cache(maxsize=1)  # the arms of a comparison mostly have the same number of seeds
-def _signs(n_seeds: int) -> NDArray[np.float64]:
-    """Return all 2**n_seeds sign flips, or a sample of them, as +1 and -1, (flip, seed)."""
-    if 1 << n_seeds > N_FLIPS:
-        flips = np.random.default_rng(SEED).integers(2, size=(N_FLIPS, n_seeds))
-    else:
-        flips = np.arange(1 << n_seeds)[:, None] >> np.arange(n_seeds) & 1
-    return np.asarray(1.0 - 2.0 * flips, dtype=np.float64)
+def p_above_zero(rows: Floats, correlation: float = 0.0, n_sets: int = N_SETS) -> Floats:
+    """Return `PairedTest(row, correlation).p_above()` of each row, (row, seed) to (row,)."""
+    n_seeds = rows.shape[1]
+    means = rows.mean(1, keepdims=True)
+    moved = rows - means * (1 - 1 / math.sqrt(1 + n_seeds * correlation / (1 - correlation)))
+    largest = np.abs(rows).max(1, initial=0.0)
+    slack = ROUNDING * largest * n_seeds
+    without_spread = (np.ptp(rows, axis=1) <= ROUNDING * largest) & (n_seeds > 1)
+    members = _sets(n_seeds, n_sets)
+    p_values = np.empty(len(rows))
+    for start in range(0, len(rows), ROWS_AT_A_TIME):
+        chunk = slice(start, start + ROWS_AT_A_TIME)
+        n_below = (moved[chunk] @ members.T <= slack[chunk, None]).sum(1)
+        p_values[chunk] = (1 + n_below) / (len(members) + 1)
+    return np.where(without_spread, 1.0, p_values)
 
 
 def smallest_p(n_seeds: int) -> float:
-    """Return the smallest p that `sign_flip_p` can reach: 2 / 2**n, 1 without seeds."""
-    return min(1.0, 2 / min(1 << n_seeds, N_FLIPS + 1))
+    """Return the smallest one-sided p that so many seeds can reach: 1 / 2**n."""
+    return 1 / min(1 << n_seeds, N_SETS)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's adjusted p-values, in the order given."""
-    p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p)
-    steps = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(steps, 1.0)
-    return [float(value) for value in adjusted]
+def mean_interval(scores: ArrayLike) -> tuple[float, float] | None:
+    """Return Student's 95 % interval of a mean; None with fewer than two seeds or no spread."""
+    values = _scores(scores)
+    if values.size < 2 or np.ptp(values) <= ROUNDING * float(np.abs(values).max()):
+        return None
+    half = float(stats.t.ppf(0.975, values.size - 1) * stats.sem(values))
+    mean = float(values.mean())
+    return mean - half, mean + half
 
 
-def _scores(values: ArrayLike) -> NDArray[np.float64]:
+def _has_spread(values: Floats, largest: float) -> bool:
+    """Tell replicates from repetitions: equal differences, unless all are zero, say nothing."""
+    return values.size < 2 or largest == 0 or bool(np.ptp(values) > ROUNDING * largest)
+
+
+def _subset_means(values: Floats) -> Floats:
+    """Return the mean over each non-empty set of seeds."""
+    if not values.size:
+        return values
+    members = _sets(values.size)
+    means: Floats = (members @ values) / members.sum(1)
+    return means
+
+
+@lru_cache(maxsize=4)  # the arms of a comparison mostly have the same number of seeds
+def _sets(n_seeds: int, n_sets: int = N_SETS) -> Floats:
+    """Return the non-empty sets of seeds, or a sample of them, as 0 and 1, (set, seed)."""
+    if 1 << n_seeds > n_sets:
+        drawn = np.random.default_rng(SEED).integers(2, size=(n_sets - 1, n_seeds))
+        drawn[drawn.sum(1) == 0] = 1
+        return drawn.astype(np.float64)
+    return (np.arange(1, 1 << n_seeds)[:, None] >> np.arange(n_seeds) & 1).astype(np.float64)
+
+
+def _scores(values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not np.isfinite(array).all():
         raise ValueError(f"scores must be one finite number per seed, got {array.tolist()}")
     return array
-
-
-def _bca(values: NDArray[np.float64], smallest_spread: float) -> tuple[float, float] | None:
-    if values.size < 2 or np.ptp(values) <= smallest_spread:
-        return None
-    rng = np.random.default_rng(SEED)
-    result = stats.bootstrap((values,), np.mean, vectorized=True, method="BCa", random_state=rng)
-    low, high = result.confidence_interval
-    return float(low), float(high)

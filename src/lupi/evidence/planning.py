@@ -15,9 +15,11 @@ import numpy as np
 from scipy import stats
 
 from lupi.errors import LupiError
-from lupi.evidence.power import Floats, chance_to_help, fewest_seeds
+from lupi.evidence.paired import Floats
+from lupi.evidence.power import chance_to_help, fewest_seeds
+from lupi.evidence.roles import controls, is_candidate
 from lupi.evidence.scores import Scores, read_scores
-from lupi.evidence.verdict import controls, is_candidate
+from lupi.evidence.summary import rule_of
 from lupi.records import Arm, ComparisonRecord
 
 CONFIDENCE = 0.8
@@ -112,7 +114,7 @@ def plan_seeds(record: ComparisonRecord, gain: float, power: float) -> SeedPlan:
         raise LupiError(
             "there is nothing to plan: no arm trains with the real x* and predicts without it"
         )
-    rows = [row for arm in candidates for row in _plan_arm(arm, record.arms, scores, gain, power)]
+    rows = [row for arm in candidates for row in _plan_arm(arm, record, scores, gain, power)]
     seconds = {
         (arm.name, size): _seconds(record, arm.name, size)
         for arm in record.arms
@@ -139,21 +141,27 @@ def plan_seeds(record: ComparisonRecord, gain: float, power: float) -> SeedPlan:
 
 
 def _plan_arm(
-    arm: Arm, arms: Sequence[Arm], scores: Scores, gain: float, power: float
+    arm: Arm, record: ComparisonRecord, scores: Scores, gain: float, power: float
 ) -> list[SizePlan]:
-    rivals = [rival.name for rival in controls(arm, arms)]
-    sizes, n_seeds = scores.sizes, len(scores.seeds)
-    spreads = _spreads([arm.name, *rivals], scores)
+    rivals = [rival.name for rival in controls(arm, record.arms)]
+    sizes = [size for size in scores.sizes if scores.runs[arm.name, size].is_planned]
+    n_seeds = len(scores.seeds)
+    spreads = _spreads([arm.name, *rivals], sizes, scores)
     low, high = zip(*(spread.range() for spread in spreads), strict=True)
+    rule = rule_of(record, n_seeds)
+    correlations = [rule.correlation(size) for size in sizes]
+    n_other_arms = sum(map(is_candidate, record.arms)) - 1
 
     def chances(noise: Sequence[float]) -> Callable[[int], Floats]:
-        return cache(partial(chance_to_help, gain, noise, len(rivals)))
+        chance = partial(chance_to_help, gain, noise, len(rivals))
+        return cache(partial(chance, correlations=correlations, n_other_arms=n_other_arms))
 
     expected = chances([spread.noise for spread in spreads])
     best, worst = chances(low), chances(high)
     rows = []
     for i, (size, spread) in enumerate(zip(sizes, spreads, strict=True)):
-        alone = chances([spread.noise])
+        single = partial(chance_to_help, gain, [spread.noise], len(rivals))
+        alone = cache(partial(single, correlations=correlations[i : i + 1]))
         rows.append(
             SizePlan(
                 arm=arm.name,
@@ -175,16 +183,16 @@ def _plan_arm(
     return rows
 
 
-def _spreads(names: Sequence[str], scores: Scores) -> list[Spread]:
+def _spreads(names: Sequence[str], sizes: Sequence[int], scores: Scores) -> list[Spread]:
     """Return the spread at each size, or at the nearest with two seeds that all arms share."""
-    found = [spread for size in scores.sizes if (spread := _spread(names, size, scores))]
+    found = [spread for size in sizes if (spread := _spread(names, size, scores))]
     if not found:
         raise LupiError(
             f"a plan needs two finished seeds of {', '.join(names)} at some size; "
             "look at failure.txt in the folders of runs without a result"
         )
     by_size = {spread.size: spread for spread in found}
-    return [by_size[_nearest(by_size, size)] for size in scores.sizes]
+    return [by_size[_nearest(by_size, size)] for size in sizes]
 
 
 def _nearest(sizes: Iterable[int], wanted: int) -> int:

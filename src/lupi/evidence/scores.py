@@ -26,6 +26,11 @@ class Runs:
     n_missing: int = 0
 
     @property
+    def is_planned(self) -> bool:
+        """Whether the arm is to be run at this size at all."""
+        return bool(self.scores or self.n_missing)
+
+    @property
     def collapsed(self) -> bool:
         """Whether x* lost its influence in half or more of the runs."""
         return bool(self.scores) and 2 * self.n_collapsed >= len(self.scores)

@@ -1,19 +1,22 @@
 """Two comparisons on the same data, arm by arm: did the second do better than the first?
 
 Where the data are the same, a seed means the same training rows in both, so differences are paired
-over the seeds that both have: second minus first, Holm-corrected over the sizes of an arm. Where
-the task has the same name but other settings, scores stand beside each other and nothing is tested.
+over the seeds that both have: second minus first, corrected over the sizes of an arm. Where the
+task has the same name but other settings, scores stand beside each other and nothing is tested.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from lupi.design import Looks
 from lupi.errors import LupiError
 from lupi.evidence.answer import Difference
-from lupi.evidence.paired import holm, paired_difference
+from lupi.evidence.paired import paired_differences
 from lupi.evidence.scores import Scores, read_scores
+from lupi.evidence.sequential import SequentialTest
+from lupi.evidence.verdict import Question, judge_family
 from lupi.records import ComparisonRecord
 
 
@@ -69,7 +72,7 @@ def side_by_side(first: ComparisonRecord, second: ComparisonRecord) -> SideBySid
             f"n = {_listed(b.sizes)}"
         )
     differ = _difference_of(*tasks)
-    pairs = tuple(pair for arm in arms for pair in _corrected(arm, sizes, a, b, not differ))
+    pairs = tuple(pair for arm in arms for pair in _pairs(arm, sizes, a, b, not differ))
     return SideBySide(
         first=str(first.folder),
         second=str(second.folder),
@@ -83,33 +86,30 @@ def side_by_side(first: ComparisonRecord, second: ComparisonRecord) -> SideBySid
     )
 
 
-def _corrected(arm: str, sizes: list[int], a: Scores, b: Scores, same_data: bool) -> Iterator[Pair]:
-    """Yield an arm's pairs, their p-values corrected over the sizes."""
-    pairs = [_pair(arm, size, a, b, same_data) for size in sizes]
-    found = [pair.difference.p_value if pair.difference else None for pair in pairs]
-    p_values = holm([1.0 if p is None else p for p in found])
-    for pair, raw, p_value in zip(pairs, found, p_values, strict=True):
-        if pair.difference is None or raw is None:
-            yield pair
-        else:
-            yield replace(pair, difference=replace(pair.difference, p_value=p_value))
-
-
-def _pair(arm: str, size: int, a: Scores, b: Scores, same_data: bool) -> Pair:
-    ours, theirs = a.runs[arm, size].scores, b.runs[arm, size].scores
-    seeds = sorted(ours.keys() & theirs.keys())
-    difference = None
-    if seeds and same_data:
-        gains = b.gains(arm, size, seeds), a.gains(arm, size, seeds)
-        difference = Difference("first", *paired_difference(*gains))
-    return Pair(
-        arm=arm,
-        size=size,
-        first=fmean(ours.values()) if ours else None,
-        second=fmean(theirs.values()) if theirs else None,
-        n_pairs=len(seeds) if same_data else 0,
-        difference=difference,
-    )
+def _pairs(arm: str, sizes: list[int], a: Scores, b: Scores, same_data: bool) -> Iterator[Pair]:
+    """Yield an arm's pairs, corrected over the sizes."""
+    common = {
+        size: sorted(a.runs[arm, size].scores.keys() & b.runs[arm, size].scores.keys())
+        for size in sizes
+    }
+    tests = {}
+    for size, seeds in common.items():
+        if seeds and same_data:
+            gains = b.gains(arm, size, seeds), a.gains(arm, size, seeds)
+            looks = Looks((len(seeds),)).reached(len(seeds))
+            tests[size] = SequentialTest(paired_differences(*gains), looks)
+    questions = [Question({"first": test}, 1, margin=0.0) for test in tests.values()]
+    judged = dict(zip(tests, judge_family(questions), strict=True))
+    for size, seeds in common.items():
+        first, second = (side.runs[arm, size].scores.values() for side in (a, b))
+        yield Pair(
+            arm=arm,
+            size=size,
+            first=fmean(first) if first else None,
+            second=fmean(second) if second else None,
+            n_pairs=len(seeds) if same_data else 0,
+            difference=judged[size].differences[0] if size in judged else None,
+        )
 
 
 def _task(record: ComparisonRecord) -> Mapping[str, Any]:

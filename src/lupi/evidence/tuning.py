@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from lupi.evidence.answer import Tried, Tuning
+from lupi.evidence.answer import Trial, Tuning
 from lupi.evidence.scores import number_at
 from lupi.records import Candidate, ComparisonRecord, Metric, RunRecord
 
@@ -38,11 +38,11 @@ def judge_tuning(record: ComparisonRecord) -> Tuning | None:
     if not record.candidates:
         return None
     results = _results(record.trials)
-    tried = []
+    trials = []
     for candidate in record.candidates:
         scores = _scores(candidate, results, record.metric)
-        tried.append(
-            Tried(
+        trials.append(
+            Trial(
                 arm=candidate.arm,
                 number=candidate.number,
                 changes=candidate.changes,
@@ -54,7 +54,7 @@ def judge_tuning(record: ComparisonRecord) -> Tuning | None:
         )
     first = record.candidates[0]
     controls = settings.get("controls") if isinstance(settings, Mapping) else None
-    return Tuning(None, first.size, len(first.seeds), controls == "shared", tuple(tried))
+    return Tuning(None, first.size, len(first.seeds), controls == "shared", tuple(trials))
 
 
 def _results(trials: Iterable[RunRecord]) -> dict[str, Any]:

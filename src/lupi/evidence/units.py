@@ -1,6 +1,11 @@
-"""What the numbers of a metric are, which decides how people write them."""
+"""What the numbers of a metric are: how people write them, and which differences matter."""
 
 import re
+
+AT_MOST_ONE = ("auc", "r2", "f1", "average_precision")
+"""Scores up to 1 that people know with three decimals, not in percent."""
+RELATIVE_MARGIN = 0.01
+"""Of the plain model's score, for metrics whose unit nobody knows, such as errors and losses."""
 
 
 def is_share(metric: str) -> bool:
@@ -11,3 +16,15 @@ def is_share(metric: str) -> bool:
 def is_out_of_100(metric: str) -> bool:
     """Whether it goes up to a hundred already, as scores of translations do: one decimal."""
     return re.match(r"bleu|chrf|meteor", metric) is not None
+
+
+def default_margin(metric: str, plain: float) -> float:
+    """Return below what a difference is practically none: one point, or 1 % of the plain score.
+
+    Args:
+        metric: its name.
+        plain: the mean score of the plain model.
+    """
+    if is_share(metric) or metric in AT_MOST_ONE:
+        return 0.01
+    return 1.0 if is_out_of_100(metric) else RELATIVE_MARGIN * abs(plain)

@@ -1,134 +1,160 @@
-"""The rules by which an arm is judged: what it must beat, and the word it gets per size.
+"""The rules by which arms are judged: the interval of each difference, and the words they make.
 
-x* gets credit only for what an arm gains over *every* control, so the test is an
-intersection-union test (Berger 1982): its p is the largest of the paired p-values, which needs no
-correction for the number of controls. Over the sizes p is Holm-corrected. Words, first that fits:
+x* gets credit only for what an arm gains over *every* control. Words, first that fits:
 
     collapsed                 half or more of the runs no longer depend on x*, whatever they scored
-    helps                     better than every control, corrected p < alpha
-    hurts                     worse than the reference, corrected p < alpha
-    underpowered              no outcome with this many seeds could have reached p < alpha
+    helps                     better than every control
+    hurts                     worse than every control
+    worse than a control      worse than some of them, such as plain noise
+    better than plain only    better than the reference, but not than every control
+    practically the same      every difference is smaller than the margin
+    underpowered              no outcome with this many seeds could have been a verdict
     no detectable difference  everything else
 
-Arms that can't show that x* helps (controls, arms without x*, oracles, classical models) are held
-against the reference alone. A classical model is no control: it says nothing of x*.
+"better", "worse" and "smaller" mean that the whole interval of the difference is. Arms that can't
+show anything about x* are "better than plain", "worse than plain", or one of the last three.
+
+An interval is that of its own comparison, 97.5 % sure on each side, except that an end that would
+exclude zero stays at zero unless the claim holds over the whole family of questions, at 2.5 % for
+all wrong claims of one direction together:
+
+- Every control: "better than all" is an intersection-union test (Berger 1982), whose p is the
+  largest; it needs no correction for the number of controls. "Worse than one of them" does.
+- Every arm with x* and every size: Hochberg's correction (`family.py`). An arm that can't show
+  anything about x* is corrected over its own sizes, so that it costs the question about x* nothing.
+- Every look: `sequential.py`.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lupi.errors import LupiError
-from lupi.evidence.answer import ArmSummary, Difference, Word
-from lupi.evidence.paired import holm, smallest_p
-from lupi.records import Arm
+from lupi.evidence.answer import Difference, Verdict
+from lupi.evidence.family import adjusted, threshold
+from lupi.evidence.paired import smallest_p
+from lupi.evidence.sequential import SequentialTest
 
 ALPHA = 0.05
-REFERENCE_METHOD = "no-xstar"
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
-    """What the verdict on one arm at one size rests on."""
+class Question:
+    """One arm at one size, and the tests of its differences from the controls."""
 
-    differences: tuple[Difference, ...]
-    """Against every control that shares a seed with the arm."""
-    n_pairs: int
-    """The fewest seeds the arm shares with a control."""
+    tests: dict[str, SequentialTest]
+    """By control that shares a seed with the arm, the reference first."""
+    n_controls: int
+    """How many there are; those without a common seed are not beaten."""
+    margin: float
+    about_xstar: bool = True
+    """Whether the arm can show that x* helps."""
     collapsed: bool = False
 
+    @property
+    def p_better(self) -> float:
+        """P-value of "better than every control"."""
+        return self._largest([test.p_above() for test in self.tests.values()])
 
-def find_reference(arms: Sequence[Arm]) -> Arm:
-    """Return the plain arm that others are held against."""
-    for arm in arms:
-        if arm.method == REFERENCE_METHOD and arm.control == "real":
-            return arm
-    raise LupiError(
-        f"the comparison has no plain model to hold others against; its arms are "
-        f"{', '.join(arm.name for arm in arms) or 'none'}: "
-        f"add one with method {REFERENCE_METHOD!r}"
-    )
+    @property
+    def p_worse(self) -> float:
+        """P-value of "worse than every control"."""
+        return self._largest([test.p_below() for test in self.tests.values()])
+
+    def p_worse_than(self, control: str) -> float:
+        """P-value of "worse than this control", chosen among all of them."""
+        return min(self.n_controls * self.tests[control].p_below(), self.p_worse)
+
+    def _largest(self, p_values: Sequence[float]) -> float:
+        return max(p_values) if p_values and len(p_values) == self.n_controls else 1.0
 
 
-def is_candidate(arm: Arm | ArmSummary) -> bool:
-    """Whether this arm can show that x* helps: it trains with the real x*, predicts without."""
-    is_fair = not arm.sees_xstar_at_test and not arm.classical
-    return arm.uses_xstar and arm.control == "real" and is_fair
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The answer to a question."""
+
+    verdict: Verdict
+    differences: tuple[Difference, ...]
+    strongest: str | None
+    """The control that the verdict rests on: with the least evidence that the arm is better; of
+    an arm that is worse than all, with the least evidence of that."""
 
 
-def own_controls(arm: Arm, arms: Sequence[Arm]) -> list[Arm]:
-    """Return the arms that repeat this one with x* replaced: `<arm>/shuffled` and the like."""
+def judge_family(questions: Sequence[Question]) -> list[Judged]:
+    """Answer questions that are corrected for one another."""
+    p_better = [question.p_better for question in questions]
+    p_worse = [question.p_worse for question in questions]
     return [
-        other
-        for other in arms
-        if other.control != "real"
-        and other.method == arm.method
-        and other.name == f"{arm.name}/{other.control}"
+        _judge(question, p_better[:i] + p_better[i + 1 :], p_worse[:i] + p_worse[i + 1 :])
+        for i, question in enumerate(questions)
     ]
 
 
-def controls(arm: Arm, arms: Sequence[Arm]) -> list[Arm]:
-    """Return the arms that this one is held against, the reference first."""
-    reference = find_reference(arms)
-    if not is_candidate(arm):
-        return [] if arm == reference else [reference]
-    without = [
-        other
-        for other in arms
-        if not other.uses_xstar and not other.classical and other != reference
-    ]
-    own = [other for other in own_controls(arm, arms) if other.uses_xstar]
-    return [reference, *without, *own]
-
-
-def judge(grounds: Sequence[Grounds], reference: str) -> list[tuple[Word, float | None]]:
-    """Return verdict and corrected p-value of one arm for each size.
-
-    A size whose comparisons are incomplete keeps its place in Holm's correction with p = 1, so
-    that an unfinished comparison gets no easier test than a finished one; and so does, for the
-    question whether x* helps, a size at which the arm is not ahead of every control.
-    """
-    against_all = [_largest_p(at.differences) if at.n_pairs > 1 else None for at in grounds]
-    ahead = [all(d.mean > 0 for d in at.differences) for at in grounds]
-    in_favour = [p if first else None for p, first in zip(against_all, ahead, strict=True)]
-    against_reference = [
-        _largest_p([d for d in at.differences if d.other == reference]) for at in grounds
-    ]
-    verdicts = zip(
-        grounds,
-        against_all,
-        _corrected(against_all),
-        _corrected(in_favour),
-        _corrected(against_reference),
-        holm([smallest_p(at.n_pairs) for at in grounds]),
-        strict=True,
+def _judge(question: Question, better: Sequence[float], worse: Sequence[float]) -> Judged:
+    """Answer a question beside the p-values of all others in both directions."""
+    differences = tuple(_difference(question, control, better, worse) for control in question.tests)
+    tests = question.tests
+    needed = max(threshold(better, ALPHA / 2), threshold(worse, ALPHA / 2))
+    is_decidable = len(tests) == question.n_controls and all(
+        test.smallest_p <= needed for test in tests.values()
     )
-    words: list[tuple[Word, float | None]] = []
-    for at, raw, p_all, p_helps, p_reference, best_p in verdicts:
-        p_value = None if raw is None else p_all
-        worse = any(d.other == reference and d.mean < 0 for d in at.differences)
-        if at.collapsed:
-            words.append(("collapsed", p_value))
-        elif p_helps < ALPHA:
-            words.append(("helps", p_value))
-        elif p_reference < ALPHA and worse:
-            words.append(("hurts", p_reference))
-        elif best_p >= ALPHA:
-            words.append(("underpowered", p_value))
-        else:
-            words.append(("no detectable difference", p_value))
-    return words
+    word = _word(differences, question, is_decidable)
+    return Judged(word, differences, _deciding(word, tests))
 
 
-def seeds_needed(n_sizes: int) -> int:
-    """Return the fewest seeds with which Holm-corrected p < alpha can be reached at every size."""
-    return next(n for n in range(1, 64) if n_sizes * smallest_p(n) < ALPHA)
+def _deciding(word: Verdict, tests: Mapping[str, SequentialTest]) -> str | None:
+    if word in ("hurts", "worse than plain"):
+        return max(tests, key=lambda c: (tests[c].p_below(), tests[c].mean))
+    return max(tests, key=lambda c: (tests[c].p_above(), -tests[c].mean), default=None)
 
 
-def _largest_p(differences: Sequence[Difference]) -> float | None:
-    """Return the p of the weakest comparison; None without any, or with too few seeds for one."""
-    p_values = [d.p_value for d in differences if d.p_value is not None]
-    return max(p_values) if p_values else None
+def _difference(
+    question: Question, control: str, better: Sequence[float], worse: Sequence[float]
+) -> Difference:
+    test = question.tests[control]
+    p_better, p_worse = test.p_above(), question.p_worse_than(control)
+    low, high = test.bounds(ALPHA / 2)
+    if p_better > threshold(better, ALPHA / 2):
+        low = min(low, 0.0)
+    if p_worse > threshold(worse, ALPHA / 2):
+        high = max(high, 0.0)
+    p_value = min(1.0, 2 * adjusted(p_better, better), 2 * adjusted(p_worse, worse))
+    return Difference(control, test.mean, (_finite(low), _finite(high)), p_value, test.n_seeds)
 
 
-def _corrected(p_values: Sequence[float | None]) -> list[float]:
-    return holm([1.0 if p is None else p for p in p_values])
+def _finite(end: float) -> float | None:
+    return end if math.isfinite(end) else None
+
+
+def _word(differences: Sequence[Difference], question: Question, is_decidable: bool) -> Verdict:
+    is_better = [low is not None and low > 0 for low, _ in (d.interval for d in differences)]
+    is_worse = [high is not None and high < 0 for _, high in (d.interval for d in differences)]
+    is_complete = len(differences) == question.n_controls > 0
+    if question.collapsed:
+        return "collapsed"
+    if is_complete and all(is_better):
+        return "helps" if question.about_xstar else "better than plain"
+    if is_complete and all(is_worse):
+        return "hurts" if question.about_xstar else "worse than plain"
+    if any(is_worse):
+        return "worse than a control"
+    if is_complete and is_better[0]:
+        return "better than plain only"
+    if is_complete and all(_is_within(d.interval, question.margin) for d in differences):
+        return "practically the same"
+    return "no detectable difference" if is_decidable else "underpowered"
+
+
+def _is_within(interval: tuple[float | None, float | None], margin: float) -> bool:
+    low, high = interval
+    return low is not None and high is not None and -margin < low and high < margin
+
+
+def seeds_needed(n_questions: int, share: float) -> int:
+    """Return the fewest seeds with which each of so many questions could get a verdict by itself.
+
+    Args:
+        n_questions: arms with x* times sizes.
+        share: of the allowed error that the look may spend.
+    """
+    enough = (n for n in range(1, 64) if n_questions * smallest_p(n) <= share * ALPHA / 2)
+    return next(enough, 64)

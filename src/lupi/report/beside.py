@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lupi.evidence.side_by_side import Pair, SideBySide
-from lupi.report.numbers import difference, p_value, score, unit
+from lupi.report.numbers import difference, difference_interval, p_value, score, unit
 
 
 def beside(found: SideBySide) -> Iterator[RenderableType]:
@@ -39,13 +39,12 @@ def beside(found: SideBySide) -> Iterator[RenderableType]:
 
 
 def _entries(pair: Pair, metric: str) -> list[str]:
-    ends = pair.difference.interval if pair.difference else None
     return [
         str(pair.size),
         score(pair.first, metric),
         score(pair.second, metric),
         difference(pair.difference.mean if pair.difference else None, metric),
-        f"{difference(ends[0], metric)} to {difference(ends[1], metric)}" if ends else "",
+        difference_interval(pair.difference, metric) if pair.difference else "",
         p_value(pair.difference.p_value if pair.difference else None),
         str(pair.n_pairs),
     ]

@@ -14,9 +14,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from lupi.evidence.roles import is_candidate
 from lupi.evidence.summary import ArmSummary, Summary
 from lupi.evidence.units import is_share
-from lupi.evidence.verdict import is_candidate
 from lupi.report.fractions import cell_at, families, percent
 from lupi.report.numbers import score, unit
 from lupi.report.training import Curve

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from lupi.evidence.roles import is_candidate
 from lupi.evidence.summary import ArmSummary, Cell, Summary
 from lupi.evidence.units import is_share
-from lupi.evidence.verdict import is_candidate
-from lupi.report.numbers import difference
+from lupi.report.numbers import difference, difference_interval
 
 
 def families(summary: Summary) -> dict[str, list[ArmSummary]]:
@@ -45,12 +45,9 @@ def partial_sentences(summary: Summary) -> Iterator[str]:
 
 def _gain(arm: ArmSummary, size: int, summary: Summary) -> str:
     cell = cell_at(arm, size)
-    against = next((d for d in cell.differences if d.other == cell.strongest), None)
+    against = cell.deciding
     if against is None:
         return "not measured yet"
     unit = "points" if is_share(summary.metric) else summary.metric
     text = f"{difference(against.mean, summary.metric)} {unit} against {against.other}"
-    if against.interval is not None:
-        low, high = (difference(end, summary.metric) for end in against.interval)
-        text += f", 95 % interval {low} to {high}"
-    return text
+    return f"{text}, 95 % interval {difference_interval(against, summary.metric)}"

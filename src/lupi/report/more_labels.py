@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from lupi.evidence.summary import Cell, Summary
-from lupi.evidence.verdict import is_candidate
+from lupi.evidence.roles import is_candidate
+from lupi.evidence.summary import Cell, LabelSaving, Summary
 from lupi.report.numbers import saving, saving_interval
 
 
@@ -20,14 +20,15 @@ def more_labels(summary: Summary) -> dict[str, list[str]]:
 
 def _answers(cells: Iterable[Cell]) -> Iterator[str]:
     for cell in cells:
-        saved = cell.label_saving
-        if saved is None or saved.reach == "unknown":
-            continue
-        if saved.factor is None:
-            yield f"{saved.reach} at n = {cell.size}"
-            continue
-        extra = round((saved.factor - 1) * cell.size)
-        more = f"{extra} more" if extra >= 0 else f"{-extra} fewer"
-        interval = saving_interval(saved)
-        factor = f"{saving(saved)}, {interval}" if interval else saving(saved)
-        yield f"{more} at n = {cell.size} ({factor})"
+        for saved in (cell.label_saving, cell.label_saving_strongest):
+            if saved is not None and saved.reach != "unknown":
+                yield f"{saved.other} {_answer(saved, cell.size)}"
+
+
+def _answer(saved: LabelSaving, size: int) -> str:
+    if saved.factor is None:
+        return f"{saved.reach} at n = {size}"
+    extra = round((saved.factor - 1) * size)
+    more = f"{extra} more" if extra >= 0 else f"{-extra} fewer"
+    factor = ", ".join(part for part in (saving(saved), saving_interval(saved)) if part)
+    return f"{more} at n = {size} ({factor})"

@@ -1,12 +1,10 @@
 """How numbers are written, the same in the terminal and on the page."""
 
-from lupi.evidence.summary import LabelSaving
-from lupi.evidence.units import is_out_of_100, is_share
+from lupi.evidence.summary import Difference, LabelSaving
+from lupi.evidence.units import AT_MOST_ONE, is_out_of_100, is_share
 
 NOTHING = "–"
 """Stands where there is no number."""
-AT_MOST_ONE = ("auc", "r2")
-"""Written with three decimals, and not in percent, as people know them."""
 
 
 def unit(metric: str) -> str:
@@ -31,6 +29,20 @@ def difference(value: float | None, metric: str) -> str:
         return NOTHING
     text = score(abs(value), metric)
     return f"-{text}" if value < 0 and float(text) else f"+{text}"
+
+
+def difference_interval(found: Difference, metric: str) -> str:
+    """Write the interval of a difference; an end that too few seeds leave open is said."""
+    low, high = found.interval
+    if low is None and high is None:
+        return "open"
+    if low is None or high is None:
+        return (
+            f"{difference(high, metric)} or less"
+            if low is None
+            else f"{difference(low, metric)} or more"
+        )
+    return f"{difference(low, metric)} to {difference(high, metric)}"
 
 
 def half_width(interval: tuple[float, float], metric: str) -> str:

@@ -4,25 +4,20 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from lupi.evidence.answer import Answer
 from lupi.evidence.headline import MOST_TELLING_FIRST
-from lupi.evidence.summary import Summary, Word
-from lupi.evidence.verdict import is_candidate
+from lupi.evidence.roles import is_candidate
+from lupi.evidence.summary import Summary, Verdict
 
-State = Literal[
-    "helps",
-    "hurts",
-    "mixed",
-    "no detectable difference",
-    "underpowered",
-    "collapsed",
-    "incomplete",
-    "nothing to judge",
-]
+State = Answer | Literal["mixed", "incomplete", "nothing to judge"]
 
 LABELS: dict[State, str] = {
     "helps": "x* helps",
     "hurts": "x* hurts",
     "mixed": "x* helps here and hurts there",
+    "worse than a control": "Worse than a control",
+    "better than plain only": "Better than the plain model, but no credit for x*",
+    "practically the same": "Practically the same",
     "no detectable difference": "No detectable difference",
     "underpowered": "Underpowered: too few seeds to tell",
     "collapsed": "Collapsed: x* was not used",
@@ -34,7 +29,10 @@ SIGNS: dict[State, str] = {
     "helps": "▲",
     "hurts": "▼",
     "mixed": "◆",
-    "no detectable difference": "=",
+    "worse than a control": "▽",
+    "better than plain only": "△",
+    "practically the same": "≈",
+    "no detectable difference": "·",
     "underpowered": "?",
     "collapsed": "∅",
     "incomplete": "…",
@@ -64,11 +62,11 @@ def outcome(summary: Summary) -> Outcome:
     return Outcome(state, label, SIGNS[state])
 
 
-def _condense(words: Collection[Word]) -> State:
+def _condense(words: Collection[Verdict]) -> State:
     """Return the word the headline is about, unless x* both helps and hurts."""
     if "helps" in words and "hurts" in words:
         return "mixed"
     for word in MOST_TELLING_FIRST:
-        if word in words and word != "reference":
+        if word in words:
             return word
     return "nothing to judge"

@@ -10,9 +10,9 @@ from plotly.offline import get_plotlyjs
 
 from lupi import __version__
 from lupi.errors import LupiError
+from lupi.evidence.roles import is_candidate
 from lupi.evidence.summary import Summary
 from lupi.evidence.units import is_share
-from lupi.evidence.verdict import is_candidate
 from lupi.files import write_text
 from lupi.records import ComparisonRecord, RunRecord
 from lupi.report.drawings import (

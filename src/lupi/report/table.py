@@ -3,12 +3,25 @@
 from dataclasses import dataclass
 
 from lupi.evidence.headline import MOST_TELLING_FIRST
-from lupi.evidence.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Word
-from lupi.evidence.verdict import is_candidate
-from lupi.report.numbers import difference, p_value, saving, saving_interval, score
+from lupi.evidence.roles import is_candidate
+from lupi.evidence.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
+from lupi.report.numbers import (
+    difference,
+    difference_interval,
+    p_value,
+    saving,
+    saving_interval,
+    score,
+)
 from lupi.report.quoted import Quoted
 
-VERDICTS: tuple[Word, ...] = (*MOST_TELLING_FIRST, "reference")
+VERDICTS: tuple[Verdict, ...] = (
+    *MOST_TELLING_FIRST,
+    "better than plain",
+    "worse than plain",
+    "reference",
+    "not run",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +29,7 @@ class Row:
     """One arm at one size."""
 
     arm: str
-    verdict: Word
+    verdict: Verdict
     mean: str
     interval: str
     against_reference: str
@@ -98,7 +111,4 @@ def _saving_order(found: LabelSaving | None) -> float | None:
 
 
 def _ends(found: Difference | None, metric: str) -> str:
-    if found is None or found.interval is None:
-        return ""
-    low, high = found.interval
-    return f"{difference(low, metric)} to {difference(high, metric)}"
+    return "" if found is None else difference_interval(found, metric)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from lupi.evidence.summary import Cell, Summary
 from lupi.report.numbers import NOTHING, half_width, score, unit
-from lupi.report.terminal import MARKS
+from lupi.report.terminal import MARKS, marks_text
 
 CSV_COLUMNS = (
     "comparison",
@@ -34,6 +34,10 @@ CSV_COLUMNS = (
     "label_saving_low",
     "label_saving_high",
     "label_saving_reach",
+    "label_saving_strongest",
+    "label_saving_strongest_low",
+    "label_saving_strongest_high",
+    "label_saving_strongest_reach",
     "n_diverged",
     "n_collapsed",
     "n_missing",
@@ -97,12 +101,15 @@ def csv_text(summary: Summary) -> str:
             for name, other in (("reference", summary.reference), ("strongest", cell.strongest)):
                 if found := by_other.get(other or ""):
                     row[f"against_{name}"] = found.mean
-                    ends = found.interval or (None, None)
+                    ends = found.interval
                     row[f"against_{name}_low"], row[f"against_{name}_high"] = ends
-            if saved := cell.label_saving:
-                row |= {"label_saving": saved.factor, "label_saving_reach": saved.reach}
-                ends_of_factor = saved.interval or (None, None)
-                row["label_saving_low"], row["label_saving_high"] = ends_of_factor
+            for name, saved in (
+                ("label_saving", cell.label_saving),
+                ("label_saving_strongest", cell.label_saving_strongest),
+            ):
+                if saved is not None:
+                    row |= {name: saved.factor, f"{name}_reach": saved.reach}
+                    row[f"{name}_low"], row[f"{name}_high"] = saved.interval or (None, None)
             writer.writerow(row)
     return stream.getvalue()
 
@@ -125,16 +132,15 @@ def _latex_entry(cell: Cell, metric: str) -> str:
     if cell.mean is None:
         return "--"
     spread = rf" \pm {half_width(cell.interval, metric)}" if cell.interval else ""
-    mark = MARKS[cell.verdict].strip()
+    mark = MARKS[cell.verdict].strip().replace("≈", r"\approx")
     power = rf"^{{\mathrm{{{mark}}}}}" if mark else ""
     return f"${score(cell.mean, metric)}{spread}{power}$"
 
 
 def _note(summary: Summary) -> str:
-    used = {cell.verdict for arm in summary.arms for cell in arm.cells if cell.mean is not None}
-    marks = [f"{MARKS[word]} {word}" for word in MARKS if word in used and word != "reference"]
+    marks = marks_text(summary)
     text = f"{unit(summary.metric)} on test data: mean ± half the 95 % interval over seeds."
-    return text + (f" Verdicts: {', '.join(marks)}." if marks else "")
+    return text + (f" Verdicts: {marks}." if marks else "")
 
 
 def _markdown_text(text: str) -> str:

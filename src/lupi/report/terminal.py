@@ -9,23 +9,34 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from lupi.evidence.summary import Cell, Summary, Word
-from lupi.evidence.verdict import is_candidate
+from lupi.evidence.roles import is_candidate
+from lupi.evidence.summary import Cell, Summary, Verdict
 from lupi.report.fractions import cell_at, families, partial_sentences, percent
 from lupi.report.more_labels import more_labels
 from lupi.report.numbers import NOTHING, half_width, score, unit
 from lupi.report.outcome import outcome
 from lupi.report.tuning import lines
 
-MARKS: dict[Word, str] = {
+MARKS: dict[Verdict, str] = {
     "reference": " ",
+    "not run": " ",
     "helps": "+",
     "hurts": "-",
-    "no detectable difference": "=",
+    "worse than a control": "x",
+    "better than plain only": "o",
+    "practically the same": "≈",
+    "no detectable difference": ".",
     "underpowered": "?",
     "collapsed": "c",
+    "better than plain": ">",
+    "worse than plain": "<",
 }
-COLOURS: dict[Word, str] = {"helps": "green", "hurts": "red", "collapsed": "yellow"}
+COLOURS: dict[Verdict, str] = {
+    "helps": "green",
+    "hurts": "red",
+    "worse than a control": "red",
+    "collapsed": "yellow",
+}
 WIDEST_NAME = 28
 
 
@@ -120,10 +131,8 @@ def _entry(cell: Cell, metric: str) -> Text:
 
 def _legend(summary: Summary) -> Iterator[str]:
     yield f"{unit(summary.metric)} on test data: mean ± half the 95 % interval over seeds"
-    used = {cell.verdict for arm in summary.arms for cell in arm.cells if cell.mean is not None}
-    marks = [f"{MARKS[word]} {word}" for word in MARKS if word in used and word != "reference"]
-    if marks:
-        yield f"{', '.join(marks)}; controls and oracles: against {summary.reference} only"
+    if marks := marks_text(summary):
+        yield f"{marks}; arms that are not about x*: against {summary.reference} only"
     oracles = [arm.name for arm in summary.arms if arm.sees_xstar_at_test]
     if oracles:
         yield f"sees x* at test too, so is no competitor: {', '.join(oracles)}"
@@ -134,11 +143,19 @@ def _legend(summary: Summary) -> Iterator[str]:
         yield f"a predictor that ignores x scores {score(summary.trivial, summary.metric)}"
 
 
+def marks_text(summary: Summary) -> str:
+    """Say what the marks beside the scores mean, as far as they are used."""
+    used = {cell.verdict for arm in summary.arms for cell in arm.cells if cell.mean is not None}
+    return ", ".join(
+        f"{MARKS[word]} {word}" for word in MARKS if word in used and MARKS[word] != " "
+    )
+
+
 def _label_saving(summary: Summary, width: int) -> Iterator[Text]:
     """One entry per arm that could show that x* helps, with the sizes where it is known."""
     answers = more_labels(summary)
     if answers:
-        title = f"\nHow many more labels would {summary.reference} need? (factor, 95 % interval)"
+        title = "\nHow many more labels would others need? (factor, 95 % interval)"
         yield Text(title, style="bold")
     for name, known in answers.items():
         yield _wrapped(f"{name}: {', '.join(known)}", width, first="  ", rest="    ")

@@ -10,9 +10,10 @@ from typing import Any
 from lupi import __version__
 from lupi.errors import LupiError
 from lupi.evidence.answer import Cell, Summary
+from lupi.evidence.headline import interval_text, signed
 from lupi.evidence.summary import summarise
 from lupi.methods.registry import find_method
-from lupi.records import read_comparison, read_result
+from lupi.records import Metric, read_comparison, read_result
 from lupi.ship.description import Description
 from lupi.train.settings import RunSettings
 
@@ -123,10 +124,11 @@ def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
         )
         yield ""
     for difference in cell.differences:
-        interval = "no interval"
-        if difference.interval is not None:
-            interval = f"{difference.interval[0]:+.4g} to {difference.interval[1]:+.4g}"
-        yield f"- against `{difference.other}`: {difference.mean:+.4g} ({interval}; + is better)"
+        interval = interval_text(difference, Metric(summary.metric))
+        yield (
+            f"- against `{difference.other}`: {signed(difference.mean, Metric(summary.metric))} "
+            f"(95 % interval {interval}; + is better)"
+        )
     for warning in summary.warnings:
         yield f"- to know: {warning}"
 

@@ -1,11 +1,13 @@
 """Small comparisons in memory: scores by arm and size in, a record out."""
 
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from lupi.evidence.answer import Cell, Summary
-from lupi.records import Arm, ComparisonRecord, Metric, PlannedRun, RunRecord
+from lupi.records import Arm, ComparisonRecord, Design, Metric, PlannedRun, RunRecord
 
 ARMS = [
     Arm("no-xstar", "no-xstar"),
@@ -17,16 +19,17 @@ ARMS = [
 ]
 WIGGLE = (0.000, 0.011, -0.007, 0.004, -0.012, 0.009, 0.003, -0.005)
 """What a seed adds to the score of every arm."""
-OWN_WIGGLE = (0.002, -0.001, 0.003, 0.001, -0.002, 0.000, -0.003, 0.0015)
-"""What a seed adds to the score of one arm: differences have some spread."""
 
 
 def around(mean: float, n_seeds: int = 8, own: bool = False) -> list[float]:
-    """Scores of one arm at one size, one per seed."""
-    wiggle = [
-        w + (o if own else 0.0) for w, o in zip(WIGGLE[:n_seeds], OWN_WIGGLE[:n_seeds], strict=True)
-    ]
-    return [mean + w for w in wiggle]
+    """Scores of one arm at one size with this mean, one per seed.
+
+    A seed adds the same to all arms, and something small to the scores of each mean; with `own`,
+    something else.
+    """
+    chance = random.Random(f"{mean} {own}")
+    scores = [wiggle + chance.uniform(-0.003, 0.003) for wiggle in WIGGLE[:n_seeds]]
+    return [mean + score - fmean(scores) for score in scores]
 
 
 def result(score: object, metric: str = "accuracy", **changes: Any) -> dict[str, Any]:
@@ -59,7 +62,15 @@ def comparison(
                 runs.append(RunRecord(plan, Path("runs/demo") / run_id, document))
     arms = [arm for arm in ARMS if arm.name in results]
     settings = {"tuning": "by hand"}
-    return ComparisonRecord(Path("runs/demo"), settings, arms, metric, runs, list(warnings))
+    return ComparisonRecord(
+        Path("runs/demo"),
+        settings,
+        arms,
+        metric,
+        runs,
+        list(warnings),
+        design=Design(n_pool=1_000_000, test="per-seed"),
+    )
 
 
 def cell(summary: Summary, arm: str, size: int) -> Cell:

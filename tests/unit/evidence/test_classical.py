@@ -37,12 +37,25 @@ def test_x_star_need_not_beat_them() -> None:
 @pytest.mark.parametrize(("trees", "said"), [(0.70, True), (0.55, False), (0.40, False)])
 def test_a_better_one_is_named(trees: float, said: bool) -> None:
     warnings = judged(trees).warnings
-    sentence = "gradient-boosting scores better than every network at n = 100"
+    sentence = "gradient-boosting is better than every network at n = 100"
     assert any(warning.startswith(sentence) for warning in warnings) == said
+
+
+def test_a_better_mean_alone_is_no_reason_to_ship_it() -> None:
+    """0.7168 against 0.7165 was enough to say "ship that there"."""
+    warnings = judged(trees=0.6003).warnings
+    assert not any("is better than every network" in warning for warning in warnings)
+
+
+def test_it_is_better_or_worse_and_never_helps() -> None:
+    """Models that know no x* were said to help and to hurt."""
+    for trees, word in ((0.7, "better than plain"), (0.4, "worse than plain")):
+        arm = next(arm for arm in judged(trees).arms if arm.classical)
+        assert arm.cells[0].verdict == word
 
 
 def test_better_may_be_lower() -> None:
     warnings = judged(0.40, Metric("rmse", higher_is_better=False), sign=-1).warnings
-    assert not any("scores better than every network" in warning for warning in warnings)
+    assert not any("is better than every network" in warning for warning in warnings)
     warnings = judged(0.70, Metric("rmse", higher_is_better=False), sign=-1).warnings
-    assert any("scores better than every network" in warning for warning in warnings)
+    assert any("is better than every network" in warning for warning in warnings)

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lupi.evidence.summary import summarise
-from lupi.records import Metric
+from lupi.records import Design, Metric
 
 from .comparisons import around, comparison, result
 
@@ -24,35 +25,77 @@ def curves(real: dict[int, list[float]]) -> dict[str, Any]:
 def test_helps() -> None:
     real = {75: around(0.6, own=True), 150: around(0.69, own=True), 300: around(0.71, own=True)}
     assert headline(curves(real)) == (
-        "x* helps het-dropout at 2 of 3 sizes: +7.0 points of accuracy over the best control "
-        "(gaussian-dropout) at n = 150, 95 % interval +6.9 to +7.1, p = 0.023; "
-        "the plain model needs 1.9x the labels (1.9x to 1.9x); "
-        "no detectable difference at n = 300."
+        "x* helps het-dropout at 2 of 3 sizes: +7.0 points of accuracy over the strongest control "
+        "(gaussian-dropout) at n = 150, 95 % interval +6.8 to +7.1, p = 0.02; "
+        "the plain model needs 1.9x the labels (1.8x to 1.9x); "
+        "gaussian-dropout needs 1.7x the labels (1.7x to 1.8x); "
+        "better than plain only at n = 300."
     )
 
 
 def test_hurts_is_not_hidden_behind_helps() -> None:
     real = {75: around(0.4), 150: around(0.69), 300: around(0.8)}
     assert headline(curves(real)) == (
-        "x* helps het-dropout at 2 of 3 sizes: +9.0 points of accuracy over the best control "
-        "(gaussian-dropout) at n = 300, p = 0.023; "
-        "the plain model reaches this score at no measured size; hurts at n = 75."
+        "x* helps het-dropout at 2 of 3 sizes: +9.0 points of accuracy over the strongest control "
+        "(gaussian-dropout) at n = 300, 95 % interval +8.7 to +9.3, p = 0.02; "
+        "the plain model reaches this score at no measured size; "
+        "gaussian-dropout reaches this score at no measured size; hurts at n = 75."
     )
 
 
-def test_hurts() -> None:
+def test_hurts_tells_of_the_control_that_is_closest() -> None:
     real = {75: around(0.4), 150: around(0.5), 300: around(0.6)}
     assert headline(curves(real)) == (
-        "x* hurts het-dropout at 3 of 3 sizes: -10.0 points of accuracy against the plain model "
-        "(no-xstar) at n = 300, p = 0.023."
+        "x* hurts het-dropout at 3 of 3 sizes: -10.0 points of accuracy against the closest "
+        "control (no-xstar) at n = 300, 95 % interval -10.2 to -9.8, p = 0.0098."
+    )
+
+
+def test_an_arm_that_loses_to_noise_is_worse_than_a_control() -> None:
+    """It was "No detectable difference ... 95 % interval -10.0 to -1.5, p = 0.56"."""
+    results = {
+        "no-xstar": {75: around(0.5)},
+        "gaussian-dropout": {75: around(0.6)},
+        "het-dropout": {75: around(0.55)},
+    }
+    assert headline(results) == (
+        "het-dropout is worse than a control: -5.0 points of accuracy against gaussian-dropout "
+        "at n = 75, 95 % interval -5.2 to -4.8, p = 0.02."
+    )
+
+
+def test_a_gain_over_the_plain_model_alone_is_no_credit() -> None:
+    real = {n: around(score, own=True) for n, score in ((75, 0.52), (150, 0.62), (300, 0.71))}
+    assert headline(curves(real)) == (
+        "het-dropout is better than the plain model at 3 of 3 sizes, but x* gets no credit: "
+        "+0.0 points of accuracy against the strongest control (gaussian-dropout) at n = 300, "
+        "95 % interval -0.3 to +0.3, p = 1."
+    )
+
+
+def test_practically_the_same_names_the_margin() -> None:
+    results = {"no-xstar": {75: around(0.5)}, "het-dropout": {75: around(0.5, own=True)}}
+    assert headline(results) == (
+        "x* makes practically no difference to het-dropout: +0.0 points of accuracy against "
+        "no-xstar at n = 75, 95 % interval -0.2 to +0.2, within the margin of 1.0 points of "
+        "accuracy, p = 1."
     )
 
 
 def test_no_detectable_difference() -> None:
-    real = {n: around(score, own=True) for n, score in ((75, 0.52), (150, 0.62), (300, 0.71))}
-    assert headline(curves(real)) == (
-        "No detectable difference for het-dropout at 3 of 3 sizes: +0.0 points of accuracy "
-        "against the best control (gaussian-dropout) at n = 300, 95 % interval -0.1 to +0.1, p = 1."
+    wide = [0.45, 0.56, 0.48, 0.53, 0.44, 0.58, 0.5, 0.47]
+    results = {"no-xstar": {75: around(0.5)}, "het-dropout": {75: wide}}
+    assert headline(results).startswith(
+        "No detectable difference for het-dropout: +0.1 points of accuracy against the strongest "
+        "control (no-xstar) at n = 75, 95 % interval -3"
+    )
+
+
+def test_at_the_whole_pool_it_speaks_of_this_training_set() -> None:
+    results = {"no-xstar": {75: around(0.5)}, "het-dropout": {75: around(0.6)}}
+    record = replace(comparison(results), design=Design(75, "fixed", n_test=200))
+    assert summarise(record).headline.endswith(
+        "; true of this training set, measured on one fixed set of 200 test rows."
     )
 
 
@@ -62,9 +105,17 @@ def test_underpowered_says_how_many_seeds_it_takes() -> None:
         "het-dropout": {75: around(0.6, 4), 150: around(0.7, 4)},
     }
     assert headline(results) == (
-        "Too few seeds to tell whether x* helps het-dropout: "
-        "every arm needs at least 7 finished seeds for a verdict over 2 sizes."
+        "Too few seeds to judge het-dropout: 7 seeds are enough for each of 2 questions "
+        "(arms x sizes), 6 if all have a clear answer."
     )
+
+
+def test_seeds_that_change_nothing_give_no_verdict() -> None:
+    """Eight seeds with the same two scores, and no spread at all, were a "helps"."""
+    results = {"no-xstar": {75: [0.5] * 8}, "het-dropout": {75: [0.6] * 8}}
+    summary = summarise(comparison(results))
+    assert summary.headline.startswith("Too few seeds to judge het-dropout")
+    assert any(w.startswith("the same score for every seed: ") for w in summary.warnings)
 
 
 def test_collapsed() -> None:
@@ -80,9 +131,7 @@ def test_collapsed() -> None:
 
 def test_nothing_finished_yet() -> None:
     results = {"no-xstar": {75: [None] * 8}, "het-dropout": {75: [None] * 8}}
-    assert headline(results) == (
-        "Nothing to say about x* yet: none of the 16 planned runs has a score."
-    )
+    assert headline(results) == ("Nothing to say yet: none of the 16 planned runs has a score.")
 
 
 def test_an_oracle_is_never_the_winner() -> None:
@@ -92,7 +141,7 @@ def test_an_oracle_is_never_the_winner() -> None:
         "none of its arms trains with the real x* and predicts without it."
     )
     results |= {"het-dropout": {75: around(0.5)}}
-    assert headline(results).startswith("No detectable difference for het-dropout")
+    assert headline(results).startswith("x* makes practically no difference to het-dropout")
 
 
 def test_several_methods_are_counted() -> None:
@@ -102,7 +151,7 @@ def test_several_methods_are_counted() -> None:
         "distillation": {75: around(0.6)},
     }
     assert headline(results).startswith(
-        "x* helps distillation (1 of 2 arms with x* got this verdict): +10.0 points"
+        "x* helps distillation (1 of 2 arms with this verdict): +10.0 points"
     )
 
 

@@ -1,20 +1,20 @@
 """Judged comparisons written by hand, for tests that need no records."""
 
-from lupi.evidence.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Word
+from lupi.evidence.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
 
 
 def cell(
     size: int = 100,
     mean: float | None = 0.6,
-    verdict: Word = "no detectable difference",
+    verdict: Verdict = "no detectable difference",
     *,
     n_missing: int = 0,
     label_saving: LabelSaving | None = None,
 ) -> Cell:
     interval = None if mean is None else (mean - 0.02, mean + 0.02)
     differences = (
-        Difference("no-xstar", 0.05, (0.03, 0.07), 0.0078),
-        Difference("gaussian-dropout", -0.01, (-0.02, 0.01), 0.5),
+        Difference("no-xstar", 0.05, (0.03, 0.07), 0.0078, 8),
+        Difference("gaussian-dropout", -0.01, (-0.02, 0.01), 0.5, 8),
     )
     return Cell(
         size=size,
@@ -25,7 +25,6 @@ def cell(
         n_collapsed=0,
         n_missing=8 if mean is None else n_missing,
         verdict=verdict,
-        p_value=0.5,
         differences=() if verdict == "reference" else differences,
         strongest=None if verdict == "reference" else "gaussian-dropout",
         label_saving=label_saving,

@@ -1,13 +1,13 @@
 import pytest
 from summaries import arm, cell, summary
 
-from lupi.evidence.summary import LabelSaving, Summary, Word
+from lupi.evidence.summary import LabelSaving, Summary, Verdict
 from lupi.report.figures import fraction_curves, fraction_places
 from lupi.report.fractions import families, partial_sentences
 from lupi.report.more_labels import more_labels
 
 
-def judged(*verdicts: Word) -> Summary:
+def judged(*verdicts: Verdict) -> Summary:
     fractions = (1.0, 0.0, 0.04)
     return summary(
         *(
@@ -54,19 +54,19 @@ def test_figure_of_fractions() -> None:
 
 def test_labels_in_numbers_and_factors() -> None:
     savings = [
-        LabelSaving("measured", 1.5, (1.2, None)),
-        LabelSaving("measured", 0.9, None),
-        LabelSaving("beyond range", None, (1.0, None)),
-        LabelSaving("unknown", None, None),
+        LabelSaving("no-xstar", "measured", 1.5, (1.2, None)),
+        LabelSaving("no-xstar", "measured", 0.9, None),
+        LabelSaving("no-xstar", "beyond range", None, (1.0, None)),
+        LabelSaving("no-xstar", "unknown", None, None),
     ]
     sizes = (100, 200, 400, 800)
     cells = [cell(n, label_saving=saved) for n, saved in zip(sizes, savings, strict=True)]
     found = more_labels(summary(arm("het", *cells), sizes=sizes))
     assert found == {
         "het": [
-            "50 more at n = 100 (1.5×, 1.2 or more)",
-            "20 fewer at n = 200 (0.9×)",
-            "beyond range at n = 400",
+            "no-xstar 50 more at n = 100 (1.5×, 1.2 or more)",
+            "no-xstar 20 fewer at n = 200 (0.9×)",
+            "no-xstar beyond range at n = 400",
         ]
     }
     assert more_labels(summary(arm("het", cells[0]))) == {}  # one size makes no curve

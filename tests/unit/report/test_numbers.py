@@ -67,13 +67,13 @@ def test_plain_numbers(value: float, text: str) -> None:
     ("found", "factor", "interval"),
     [
         (None, NOTHING, ""),
-        (LabelSaving("unknown", None, None), NOTHING, ""),
-        (LabelSaving("beyond range", None, (1.5, None)), "beyond range", ""),
-        (LabelSaving("measured", 1.84, (1.4, 2.31)), "1.8×", "1.4 to 2.3"),
-        (LabelSaving("measured", 1.84, (1.4, None)), "1.8×", "1.4 or more"),
-        (LabelSaving("measured", 1.84, (0.0, 2.31)), "1.8×", "2.3 or less"),
-        (LabelSaving("measured", 1.84, (0.0, None)), "1.8×", "any factor"),
-        (LabelSaving("measured", 1.84, None), "1.8×", ""),
+        (LabelSaving("no-xstar", "unknown", None, None), NOTHING, ""),
+        (LabelSaving("no-xstar", "beyond range", None, (1.5, None)), "beyond range", ""),
+        (LabelSaving("no-xstar", "measured", 1.84, (1.4, 2.31)), "1.8×", "1.4 to 2.3"),
+        (LabelSaving("no-xstar", "measured", 1.84, (1.4, None)), "1.8×", "1.4 or more"),
+        (LabelSaving("no-xstar", "measured", 1.84, (0.0, 2.31)), "1.8×", "2.3 or less"),
+        (LabelSaving("no-xstar", "measured", 1.84, (0.0, None)), "1.8×", "any factor"),
+        (LabelSaving("no-xstar", "measured", 1.84, None), "1.8×", ""),
     ],
 )
 def test_label_saving(found: LabelSaving | None, factor: str, interval: str) -> None:

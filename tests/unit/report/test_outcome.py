@@ -3,7 +3,7 @@ from typing import get_args
 import pytest
 from summaries import arm, cell, summary
 
-from lupi.evidence.summary import Word
+from lupi.evidence.summary import Verdict
 from lupi.report.outcome import LABELS, SIGNS, State, outcome
 
 
@@ -13,12 +13,14 @@ from lupi.report.outcome import LABELS, SIGNS, State, outcome
         (("helps", "no detectable difference"), "helps"),
         (("hurts", "underpowered"), "hurts"),
         (("helps", "hurts"), "mixed"),
+        (("better than plain only", "practically the same"), "better than plain only"),
+        (("worse than a control", "not run"), "worse than a control"),
         (("collapsed", "no detectable difference"), "no detectable difference"),
         (("collapsed", "underpowered"), "collapsed"),
         (("underpowered", "underpowered"), "underpowered"),
     ],
 )
-def test_state_of_a_finished_comparison(words: tuple[Word, Word], state: State) -> None:
+def test_state_of_a_finished_comparison(words: tuple[Verdict, Verdict], state: State) -> None:
     cells = [cell(size, 0.6, word) for size, word in zip((100, 200), words, strict=True)]
     found = outcome(summary(arm("het-dropout", *cells), sizes=(100, 200)))
     assert found.state == state
@@ -26,8 +28,8 @@ def test_state_of_a_finished_comparison(words: tuple[Word, Word], state: State) 
 
 
 def test_controls_do_not_decide() -> None:
-    control = arm("het-dropout/shuffled", cell(verdict="helps"), control="shuffled")
-    plain = arm("gaussian-dropout", cell(verdict="hurts"), uses_xstar=False)
+    control = arm("het-dropout/shuffled", cell(verdict="better than plain"), control="shuffled")
+    plain = arm("gaussian-dropout", cell(verdict="worse than plain"), uses_xstar=False)
     assert outcome(summary(control, plain)).state == "nothing to judge"
 
 
@@ -38,6 +40,6 @@ def test_missing_runs_make_the_verdict_provisional() -> None:
 
 
 def test_every_state_has_words_and_a_sign_of_its_own() -> None:
-    states = set(get_args(State))
+    states = {state for part in get_args(State) for state in get_args(part)}
     assert set(LABELS) == set(SIGNS) == states
     assert len(set(SIGNS.values())) == len(states)

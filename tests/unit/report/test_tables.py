@@ -11,7 +11,7 @@ EVIL = r"a_b & 50% {x} \end{tabular} #1 ~^ $"
 
 
 def judged(name: str = "het-dropout") -> Summary:
-    saving = LabelSaving("measured", 1.5, (1.2, None))
+    saving = LabelSaving("no-xstar", "measured", 1.5, (1.2, None))
     cells = cell(100, 0.6, "helps", label_saving=saving), cell(200, None)
     return summary(arm(name, *cells), sizes=(100, 200))
 

@@ -15,7 +15,7 @@ def text(judged: Summary, width: int = 80) -> str:
 
 
 def test_reads_without_colour() -> None:
-    saving = LabelSaving("measured", 1.8, (1.4, 2.3))
+    saving = LabelSaving("no-xstar", "measured", 1.8, (1.4, 2.3))
     helped = cell(100, 0.6, "helps", label_saving=saving), cell(200, 0.7)
     shown = text(
         summary(arm("het-dropout", *helped), sizes=(100, 200), warnings=("Mind the gap.",))
@@ -24,7 +24,7 @@ def test_reads_without_colour() -> None:
     assert "demo: x* helps\nOne sentence.\n" in shown
     assert "het-dropout  60.0 ± 2.0 +" in shown
     assert "+ helps" in shown
-    assert "het-dropout: 80 more at n = 100 (1.8×, 1.4 to 2.3)" in shown
+    assert "het-dropout: no-xstar 80 more at n = 100 (1.8×, 1.4 to 2.3)" in shown
     assert "! Mind the gap." in shown
 
 
@@ -54,7 +54,7 @@ def test_sizes_not_measured_and_markup_in_names() -> None:
 
 def test_metrics_that_are_no_shares() -> None:
     shown = text(summary(arm("het-dropout", cell(100, 31.25)), metric="rmse", trivial=None))
-    assert "31.25 ± 0.02 =" in shown
+    assert "31.25 ± 0.02 ." in shown
     assert "predictor that ignores" not in shown
 
 

@@ -4,16 +4,16 @@ from dataclasses import replace
 from rich.console import Console
 from summaries import arm, cell, summary
 
-from lupi.evidence.answer import Summary, Tried, Tuning
+from lupi.evidence.answer import Summary, Trial, Tuning
 from lupi.report.terminal import summary_table
 from lupi.report.tuning import lines, rows
 
 CANDIDATES = (
-    Tried("no-xstar", 0, {}, 2, 2, 0.44, True),
-    Tried("no-xstar", 1, {"network.dropout": 0.31}, 2, 2, 0.41, False),
-    Tried("no-xstar", 2, {"network.dropout": 0.11}, 2, 2, 0.4, False),
-    Tried("het-dropout", 0, {}, 2, 2, 0.5, False),
-    Tried("het-dropout", 1, {"settings.prior": 0.7, "settings.beta": 0.02}, 2, 2, 0.588, True),
+    Trial("no-xstar", 0, {}, 2, 2, 0.44, True),
+    Trial("no-xstar", 1, {"network.dropout": 0.31}, 2, 2, 0.41, False),
+    Trial("no-xstar", 2, {"network.dropout": 0.11}, 2, 2, 0.4, False),
+    Trial("het-dropout", 0, {}, 2, 2, 0.5, False),
+    Trial("het-dropout", 1, {"settings.prior": 0.7, "settings.beta": 0.02}, 2, 2, 0.588, True),
 )
 
 

@@ -1,0 +1,28 @@
+"""Correction of p-values over a family of questions: every arm at every size.
+
+Hochberg's step-up procedure (1988): the largest p-values are tested first, so that questions that
+all have a clear answer cost each other nothing, however many they are:
+
+    reject H if, for some r, p <= alpha / (1 + r) and at most r others are above alpha / (1 + r)
+
+It is valid for p-values that are not negatively dependent: sizes of one seed share rows, arms share
+their controls.
+"""
+
+from collections.abc import Sequence
+
+
+def threshold(others: Sequence[float], alpha: float) -> float:
+    """Return the largest p-value that is rejected beside the p-values of all other questions."""
+    levels = (alpha / (1 + r) for r in range(len(others) + 1))
+    return next(
+        level for r, level in enumerate(levels) if sum(other > level for other in others) <= r
+    )
+
+
+def adjusted(p_value: float, others: Sequence[float]) -> float:
+    """Return the smallest alpha at which `p_value` is rejected beside all other questions."""
+    rising = [0.0, *sorted(others)]
+    return min(
+        1.0, min((1 + r) * max(p_value, rising[len(others) - r]) for r in range(len(rising)))
+    )

@@ -1,0 +1,182 @@
+"""From scores to judged arms: the one way in which lupi judges, its own runs and anyone's."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
+
+from lupi.design import Design, Looks
+from lupi.evidence.answer import ArmSummary, Cell, LabelSaving
+from lupi.evidence.labels import label_saving
+from lupi.evidence.paired import mean_interval, paired_differences
+from lupi.evidence.roles import is_candidate
+from lupi.evidence.scores import Scores
+from lupi.evidence.sequential import SequentialTest
+from lupi.evidence.units import default_margin
+from lupi.evidence.verdict import Judged, Question, judge_family
+from lupi.records import Arm
+
+Key = tuple[str, int]
+"""An arm at a size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a comparison is judged by, apart from its scores."""
+
+    metric: str
+    looks: Looks
+    design: Design | None = None
+    margin: float | None = None
+    """In the metric's own unit; None: the default of the metric."""
+
+    def correlation(self, size: int) -> float:
+        """Return how far two seeds are correlated by the rows they share."""
+        return 0.0 if self.design is None else self.design.correlation(size)
+
+
+def judge_arms(
+    scores: Scores, arms: Sequence[Arm], rivals: Mapping[str, Sequence[str]], rule: Rule
+) -> tuple[ArmSummary, ...]:
+    """Judge every arm at every size.
+
+    All arms that can show that x* helps are one family with all their sizes; every other arm is a
+    family of its own.
+
+    Args:
+        scores: of all arms.
+        arms: in the order of the answer.
+        rivals: what each arm is held against, the reference first; nothing: it is the reference.
+        rule: what else it takes.
+    """
+    about_xstar = {arm.name: is_candidate(arm) for arm in arms}
+    questions = {
+        (arm.name, size): _question(arm.name, size, rivals, scores, rule, about_xstar[arm.name])
+        for arm in arms
+        for size in scores.sizes
+        if rivals[arm.name] and scores.runs[arm.name, size].is_planned
+    }
+    families: dict[str, list[Key]] = defaultdict(list)
+    for arm_name, size in questions:
+        families["" if about_xstar[arm_name] else arm_name].append((arm_name, size))
+    judged: dict[Key, Judged] = {}
+    for members in families.values():
+        judged |= zip(members, judge_family([questions[key] for key in members]), strict=True)
+    return tuple(
+        ArmSummary(
+            name=arm.name,
+            method=arm.method,
+            control=arm.control,
+            uses_xstar=arm.uses_xstar,
+            sees_xstar_at_test=arm.sees_xstar_at_test,
+            xstar_frac=arm.xstar_frac,
+            family=arm.family,
+            cells=tuple(
+                _cell((arm.name, size), judged, rivals, scores, rule) for size in scores.sizes
+            ),
+            classical=arm.classical,
+        )
+        for arm in arms
+    )
+
+
+def _question(
+    arm: str,
+    size: int,
+    rivals: Mapping[str, Sequence[str]],
+    scores: Scores,
+    rule: Rule,
+    about_xstar: bool,
+) -> Question:
+    planned = [rival for rival in rivals[arm] if scores.runs[rival, size].is_planned]
+    tests = {}
+    for rival in planned:
+        seeds = scores.common_seeds((arm, size), (rival, size))
+        if seeds:
+            gains = scores.gains(arm, size, seeds), scores.gains(rival, size, seeds)
+            looks = rule.looks.reached(len(seeds))
+            tests[rival] = SequentialTest(paired_differences(*gains), looks, rule.correlation(size))
+    collapsed = scores.runs[arm, size].collapsed
+    margin = _margin(rivals[arm][0], size, scores, rule)
+    return Question(tests, len(planned), margin, about_xstar, collapsed)
+
+
+def _margin(reference: str, size: int, scores: Scores, rule: Rule) -> float:
+    if rule.margin is not None:
+        return rule.margin
+    plain = scores.runs[reference, size].scores.values()
+    return default_margin(rule.metric, fmean(plain) if plain else 0.0)
+
+
+def _cell(
+    key: Key,
+    judged: Mapping[Key, Judged],
+    rivals: Mapping[str, Sequence[str]],
+    scores: Scores,
+    rule: Rule,
+) -> Cell:
+    arm, size = key
+    runs = scores.runs[key]
+    values = list(runs.scores.values())
+    cell = Cell(
+        size=size,
+        n_seeds=len(values),
+        mean=fmean(values) if values else None,
+        interval=mean_interval(values),
+        n_diverged=runs.n_diverged,
+        n_collapsed=runs.n_collapsed,
+        n_missing=runs.n_missing,
+        verdict="reference" if runs.is_planned else "not run",
+        scope=rule.design.scope(size) if rule.design else None,
+        scores=dict(runs.scores),
+    )
+    if key not in judged:
+        return cell
+    found, reference = judged[key], rivals[arm][0]
+    saving, saving_strongest = (
+        _saving(key, other, found, scores, rule) for other in (reference, found.strongest)
+    )
+    return replace(
+        cell,
+        verdict=found.verdict,
+        p_value=next((d.p_value for d in found.differences if d.other == found.strongest), None),
+        differences=found.differences,
+        strongest=found.strongest,
+        label_saving=saving,
+        label_saving_strongest=None if found.strongest == reference else saving_strongest,
+        margin=_margin(reference, size, scores, rule),
+    )
+
+
+def _saving(
+    key: Key, other: str | None, found: Judged, scores: Scores, rule: Rule
+) -> LabelSaving | None:
+    """Hold an arm against the learning curve of another, on the seeds that have all of it."""
+    if other is None:
+        return None
+    arm, size = key
+    sizes = [n for n in scores.sizes if scores.runs[other, n].scores]
+    seeds = scores.common_seeds(key, *((other, n) for n in sizes))
+    if len(sizes) < 2 or not seeds:  # one size makes no curve
+        return LabelSaving(other, "unknown", None, None)
+    curve = np.stack([scores.gains(other, n, seeds) for n in sizes], axis=1)  # (seed, size)
+    share = rule.looks.reached(len(seeds))[-1][1]
+    saving = label_saving(
+        other, sizes, curve, scores.gains(arm, size, seeds), size, share, rule.correlation(size)
+    )
+    interval = next((d.interval for d in found.differences if d.other == other), None)
+    return saving if interval is None else _agreeing(saving, interval)
+
+
+def _agreeing(saving: LabelSaving, interval: tuple[float | None, float | None]) -> LabelSaving:
+    """Let the factor exclude 1 only where the difference at the same size excludes 0."""
+    if saving.interval is None:
+        return saving
+    (low, high), (worst, best) = saving.interval, interval
+    if worst is None or worst <= 0:
+        low = min(low, 1.0)
+    if high is not None and (best is None or best >= 0):
+        high = max(high, 1.0)
+    return replace(saving, interval=(low, high))
