@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lupi.data.tables.columns import TableSettings
+from lupi.data.tables.settings import TableSettings
 from lupi.tasks.table import TableNetworkSettings, TableTask
 
 HEADER = ["km", "van", "packed", "sent", "weight", "rain", "traffic", "hours", "late"]

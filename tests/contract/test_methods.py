@@ -83,11 +83,13 @@ def sentences_word_by_word() -> Task:
     return translation_task(Path(TEXTS.name), {"input_feeding": True, "bidirectional": True})
 
 
+N_ROWS = 12
+"""Training rows of every task here, on which tables and sentences are fitted."""
 TASKS: dict[str, Callable[[], Task]] = {
     "digits": digits_task,
     "vector": VectorTask,
-    "table-classes": lambda: table_task("late"),
-    "table-numbers": lambda: table_task("hours"),
+    "table-classes": lambda: table_task("late").for_run(N_ROWS, 0),
+    "table-numbers": lambda: table_task("hours").for_run(N_ROWS, 0),
     "sentences": sentences,
     "sentences-word-by-word": sentences_word_by_word,
 }
@@ -118,9 +120,10 @@ def task(method: Method) -> Task:
     return method.task
 
 
-def batch_of(task: Task, n: int = 12, xstar_frac: float = 1.0) -> Batch:
-    all_rows = 4 * n  # sentences are counted by tokens
-    return next(iter(task.splits(n, 0, "real", xstar_frac).train.batches(all_rows)))
+def batch_of(task: Task, n: int = N_ROWS, xstar_frac: float = 1.0) -> Batch:
+    all_rows = 4 * N_ROWS  # sentences are counted by tokens
+    train = task.splits(N_ROWS, 0, "real", xstar_frac).train
+    return next(iter(train.batches(all_rows))).part(range(n))
 
 
 def shown_to(method: Method, batch: Batch) -> Batch:
@@ -318,7 +321,7 @@ def test_methods_for_images_refuse_vectors(name: str) -> None:
     "name", [n for n, m in methods().items() if "vector" in m.kinds and len(m.output_kinds) == 1]
 )
 def test_methods_for_classes_refuse_numbers(name: str) -> None:
-    task = table_task("hours")
+    task = table_task("hours").for_run(N_ROWS, 0)
     with pytest.raises(LupiError, match=f"method {name} can't train outputs of kind gaussian"):
         build_method(name, {}, task.network(), task)
 
@@ -335,7 +338,7 @@ def test_a_method_refuses_x_star_of_a_kind_it_cannot_use() -> None:
 def test_a_method_that_uses_xstar_trains_on_splits_with_xstar_only(
     method: Method, task: Task
 ) -> None:
-    val = next(iter(task.splits(20, 0, "real", 1.0).val.batches(10)))
+    val = next(iter(task.splits(N_ROWS, 0, "real", 1.0).val.batches(10)))
     if method.uses_xstar:
         with pytest.raises(LupiError, match="this split carries none"):
             method(shown_to(method, val))

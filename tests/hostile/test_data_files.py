@@ -24,7 +24,7 @@ from lupi.data.images.layouts.image_folder import ImageFolder
 from lupi.data.images.layouts.pascal import BadXmlError, read_annotation
 from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
 from lupi.data.images.layouts.trees import open_tree
-from lupi.data.tables.columns import TableSettings
+from lupi.data.tables.settings import TableSettings
 from lupi.data.text.parallel_text import read_lines
 from lupi.data.xstar.sentence_vectors import VectorFiles
 from lupi.errors import LupiError

@@ -32,15 +32,40 @@ def compare(
         ),
     ],
     target: Annotated[
-        str | None, typer.Option(help="Of a table: the column to predict.", metavar="COLUMN")
+        str | None, typer.Option(help="Column to predict (tables only).", metavar="COLUMN")
     ] = None,
     privileged: Annotated[
         list[str] | None,
-        typer.Option(help="Of a table: the columns that are x*.", metavar="COLUMN,COLUMN"),
+        typer.Option(help="Columns that are x* (tables only).", metavar="COLUMN,COLUMN"),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(help="Of a table: columns to leave out.", metavar="COLUMN,COLUMN"),
+        typer.Option(
+            help="Columns to drop, such as names or row numbers (tables only).",
+            metavar="COLUMN,COLUMN",
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            help="Column whose rows of equal value, such as those of one person, are never "
+            "divided between training and test (tables only).",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="Column by which training rows precede test rows (tables only).",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that says train, val or test for each row (tables only).",
+            metavar="COLUMN",
+        ),
     ] = None,
     print_settings: Annotated[
         bool, typer.Option("--print-settings", help="Print the YAML of the comparison and exit.")
@@ -66,8 +91,9 @@ def compare(
 
     Example: `lupi compare mine.yaml --set seeds=8 --set train.epochs=40`
 
-    A table needs no settings: all other columns are x, validation and test rows are held out,
-    and the methods are compared with their controls, gradient boosting and a linear model.
+    A table needs no settings: all other columns are x, each seed draws its own training,
+    validation and test rows, and the methods are compared with their controls, gradient
+    boosting and a linear model.
 
     Example: `lupi compare pupils.csv --target G3 --privileged G1,G2 --ignore Id`
 
@@ -83,6 +109,9 @@ def compare(
         "target": target,
         "privileged": ",".join(privileged) if privileged else None,
         "ignore": ",".join(ignore) if ignore else None,
+        "groups": groups,
+        "time": time,
+        "split": split,
     }
     if settings.suffix.lower() in TABLES:
         raw = _table_settings(settings, columns, set_ or [])
@@ -119,7 +148,7 @@ def _table_settings(
     for option, value in columns.items():
         if value is not None:
             names = [name.strip() for name in value.split(",")]
-            task[option] = value if option == "target" else names
+            task[option] = names if option in ("privileged", "ignore") else value
     task = override({"task": task}, [c for c in changes if c.startswith("task.")])["task"]
     for option in ("target", "privileged"):
         if option not in task:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lupi.data.tables.columns import TableSettings
+from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
 from lupi.tasks.table import TableNetworkSettings, TableTask
 

@@ -7,7 +7,7 @@ import lupi.configs
 from lupi.compare.plan import make_plan
 from lupi.compare.settings import ComparisonSettings
 from lupi.compare.table import default_sizes, table_comparison
-from lupi.data.tables.columns import TableSettings
+from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
 from lupi.records import read_comparison, write_comparison
 from made_table import HEADER, rows, write_csv

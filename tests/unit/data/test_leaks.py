@@ -51,10 +51,34 @@ def test_a_privileged_column_that_copies_a_feature(
     assert found.startswith(f"privileged column 'copy' is feature '{copied}' in other words")
 
 
+@pytest.mark.parametrize("target", ["hours", "late"])
+def test_a_feature_that_is_the_target_in_other_words(tmp_path: Path, target: str) -> None:
+    place = HEADER.index(target)
+    words = {"late": "no", "in time": "yes"}
+    made = [[*row, words.get(row[place]) or str(10 - 2 * float(row[place]))] for row in rows()]
+    (found,) = leaks(tmp_path, made, target, [*HEADER, "after"])
+    assert found.startswith("feature 'after' alone predicts the target (cross-validated")
+    assert "ignore" in found
+
+
 def test_rows_in_train_and_test(tmp_path: Path) -> None:
     write_csv(tmp_path / "test.csv", [*rows(20, seed=1), *rows(120)[:80]])
     (_, found) = leaks(tmp_path, rows(), test=tmp_path / "test.csv", val=tmp_path / "test.csv")
     assert found.startswith("80 of 100 test rows are among the rows to train on too")
+
+
+def test_rows_that_stand_there_twice(tmp_path: Path) -> None:
+    (found,) = leaks(tmp_path, [*rows(), *rows()[:30]])
+    assert found.startswith("30 of 150 rows repeat another row in every column")
+
+
+def test_people_of_few_features_are_no_copies(tmp_path: Path) -> None:
+    """Equal rows are what chance makes of a few categories."""
+    rng = np.random.default_rng(0)
+    header = ["sex", "smoker", "cough", "ill"]
+    made = [[str(value) for value in rng.integers(0, 2, 4)] for _ in range(200)]
+    columns = {"privileged": ["cough"], "ignore": []}
+    assert leaks(tmp_path, made, "ill", header, **columns) == []
 
 
 def test_a_feature_that_numbers_the_rows(tmp_path: Path) -> None:

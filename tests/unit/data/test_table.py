@@ -4,8 +4,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lupi.data.tables.columns import load_table
+from lupi.data.tables.columns import Table, load_table
 from lupi.errors import LupiError
+from lupi.records import Design
 from made_table import HEADER, rows, settings_of, write_csv
 
 
@@ -28,22 +29,29 @@ def test_features_are_all_other_columns(path: Path) -> None:
     assert load_table(settings_of(path, features=["km"])).features == ("km",)
 
 
+def indices(table: Table, seed: int) -> list[set[int]]:
+    return [set(part.frame.index) for part in table.draw(seed).values()]
+
+
 @pytest.mark.parametrize("target", ["hours", "late"])
-def test_rows_are_held_out_once_and_for_all(path: Path, target: str) -> None:
+def test_each_seed_draws_all_of_its_rows(path: Path, target: str) -> None:
     table, again = (load_table(settings_of(path, target)) for _ in range(2))
-    parts = [set(frame.index) for frame in table.frames]
+    parts = indices(table, 0)
     assert [len(part) for part in parts] == [60, 24, 36]
     assert len(set.union(*parts)) == 120
-    assert [list(frame.index) for frame in again.frames] == [list(f.index) for f in table.frames]
-    other = load_table(settings_of(path, target, data_seed=1))
-    assert set(other.frames[2].index) != parts[2]
+    assert indices(again, 0) == parts
+    others = indices(table, 1)
+    assert [len(part) for part in others] == [60, 24, 36]
+    assert all(part != other for part, other in zip(parts, others, strict=True))
+    assert table.design == Design(n_pool=120, test="per-seed", n_test=36)
 
 
 def test_classes_are_as_frequent_in_every_part(path: Path) -> None:
     table = load_table(settings_of(path, "late"))
     assert table.classes == ("in time", "late")
-    shares = [float(y.mean()) for y in table.targets]
-    assert max(shares) - min(shares) < 0.02
+    for seed in range(3):
+        shares = [float(part.y.mean()) for part in table.draw(seed).values()]
+        assert max(shares) - min(shares) < 0.02
 
 
 def test_files_for_validation_and_test(path: Path, tmp_path: Path) -> None:
@@ -52,9 +60,119 @@ def test_files_for_validation_and_test(path: Path, tmp_path: Path) -> None:
     val = write_csv(tmp_path / "val.csv", plain[:10], header)
     test = write_csv(tmp_path / "test.csv", plain[10:], header)
     table = load_table(settings_of(path, val=val, test=test))
-    assert [len(y) for y in table.targets] == [120, 10, 20]
+    assert [len(part) for part in indices(table, 0)] == [120, 10, 20]
+    assert table.design == Design(n_pool=120, test="fixed", n_test=20)
     table = load_table(settings_of(path, test=test))
-    assert [len(y) for y in table.targets] == [96, 24, 20]
+    first, second = indices(table, 0), indices(table, 1)
+    assert [len(part) for part in first] == [96, 24, 20]
+    assert first[1] != second[1]
+    assert first[2] == second[2]
+    assert table.design == Design(n_pool=120, test="fixed", n_test=20)
+
+
+def test_a_split_column_fixes_the_test_rows(tmp_path: Path) -> None:
+    named = ["test", "val", *["train"] * 8]
+    made = [[*row, named[i % 10]] for i, row in enumerate(rows())]
+    path = write_csv(tmp_path / "a.csv", made, [*HEADER, "part"])
+    table = load_table(settings_of(path, split="part"))
+    assert indices(table, 0) == indices(table, 1)
+    assert indices(table, 0)[2] == set(range(0, 120, 10))
+    assert "part" not in table.features
+    assert table.design == Design(n_pool=96, test="fixed", n_test=12)
+
+    without_val = [[*row[:-1], row[-1].replace("val", "train")] for row in made]
+    write_csv(path, without_val, [*HEADER, "part"])
+    table = load_table(settings_of(path, split="part"))
+    assert indices(table, 0)[2] == indices(table, 1)[2] == set(range(0, 120, 10))
+    assert indices(table, 0)[1] != indices(table, 1)[1]
+
+    write_csv(path, [[*row[:-1], "both"] for row in made], [*HEADER, "part"])
+    with pytest.raises(LupiError, match="split: column 'part' has 'both'; expected train, val or"):
+        load_table(settings_of(path, split="part"))
+
+
+def people(n_people: int = 30) -> list[list[str]]:
+    return [[*row, f"p{(i * i) % n_people}"] for i, row in enumerate(rows())]
+
+
+@pytest.mark.parametrize("target", ["hours", "late"])
+def test_a_group_is_in_one_part_only(tmp_path: Path, target: str) -> None:
+    path = write_csv(tmp_path / "a.csv", people(), [*HEADER, "person"])
+    table = load_table(settings_of(path, target, groups="person"))
+    assert "person" not in table.features
+    tests = []
+    for seed in range(5):
+        parts = table.draw(seed)
+        groups = [set(part.frame["person"]) for part in parts.values()]
+        assert sum(map(len, groups)) == len(set.union(*groups))
+        sizes = [len(part.y) for part in parts.values()]
+        assert sum(sizes) == 120
+        assert table.division.n_train <= sizes[0]
+        assert 12 <= sizes[1] <= 24
+        assert 18 <= sizes[2] <= 36
+        tests.append(frozenset(groups[2]))
+    assert len(set(tests)) > 1
+    assert table.design.groups == "person"
+    assert "new groups (person)" in table.design.scope(20)
+
+
+def test_groups_that_can_not_be_kept_together(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", people(2), [*HEADER, "person"])
+    with pytest.raises(LupiError, match="groups: none of the 2 groups fits into 20% of 120 rows"):
+        load_table(settings_of(path, groups="person"))
+    made = [[*row, "train" if i < 60 else "test"] for i, row in enumerate(people())]
+    path = write_csv(tmp_path / "b.csv", made, [*HEADER, "person", "part"])
+    with pytest.raises(LupiError, match="groups: 'p0' has rows in train and in test"):
+        load_table(settings_of(path, groups="person", split="part"))
+
+
+def test_rows_in_order_of_time(path: Path) -> None:
+    table = load_table(settings_of(path, time="sent"))
+    assert "sent" not in table.features
+    assert indices(table, 0) == indices(table, 1)
+    train, val, test = (part.frame["sent"] for part in table.draw(0).values())
+    assert max(train) < min(val)
+    assert max(val) < min(test)
+    assert 36 <= len(test) <= 40  # rows of one day stay together
+    design = table.design
+    assert (design.test, design.time, design.n_pool) == ("fixed", "sent", len(train))
+    assert "later rows, in order of sent" in design.scope(20)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"time": "van"}, "time: column 'van' has 'old'; expected numbers or ISO dates"),
+        ({"time": "weight"}, "time: column 'weight' is empty or not finite in row"),
+        ({"time": "packed_at"}, "time: no column is called `packed_at`"),
+        ({"groups": "weight"}, "groups: column 'weight' is empty in row"),
+        ({"groups": "van", "time": "sent"}, "give either time or groups"),
+        ({"split": "van", "test": "test.csv"}, "give either a split column, or files"),
+    ],
+)
+def test_columns_that_can_not_divide_rows(
+    path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(LupiError, match=message):
+        load_table(settings_of(path, **changes))
+
+
+def test_a_few_cells_that_are_no_numbers_are_missing(tmp_path: Path) -> None:
+    place = HEADER.index("km")
+    made = rows(200)
+    made[7][place], made[90][place] = "n.a.?", "12 km"
+    path = write_csv(tmp_path / "a.csv", made)
+    table = load_table(settings_of(path))
+    (cells,) = table.bad_cells
+    assert (cells.column, cells.n, cells.n_rows) == ("km", 2, 200)
+    assert cells.examples == ("n.a.?", "12 km")
+    assert table.given["train"].frame["km"].isna().sum() == 2
+    assert not load_table(settings_of(path, categorical=["km"])).bad_cells
+    for i in range(0, 200, 5):
+        made[i][place] = "far"
+    table = load_table(settings_of(write_csv(tmp_path / "b.csv", made)))
+    assert not table.bad_cells  # one in five: these are words
+    assert set(table.given["train"].frame["km"]) > {"far"}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +195,7 @@ def test_columns_may_be_named_by_numbers(tmp_path: Path) -> None:
     columns: dict[str, Any] = {"target": 7, "privileged": [5, 6], "ignore": [8]}
     table = load_table(settings_of(path, header=False, **columns))
     assert table.privileged == ("5", "6")
-    assert np.isfinite(table.targets[0]).all()
+    assert np.isfinite(table.given["train"].y).all()
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ def partial_task(tmp_path: Path) -> TableTask:
 def test_small_training_sets_are_parts_of_large_ones() -> None:
     task = table_task("late")
     small, large, other = (
-        list(task._training_rows(n, seed)[0].index) for n, seed in ((20, 3), (60, 3), (20, 4))
+        list(task.for_run(n, seed)._fitted.rows.frame.index)
+        for n, seed in ((20, 3), (60, 3), (20, 4))
     )
     assert small == large[:20]
     assert set(small) != set(other)
@@ -50,7 +51,7 @@ def test_means_and_scales_are_those_of_the_runs_rows() -> None:
 
 
 def test_only_training_rows_carry_xstar_unless_revealed() -> None:
-    task = table_task()
+    task = table_task().for_run(30, 0)
     splits = task.splits(30, 0)
     assert whole(splits.train).xstar.shape == (30, task.xstar_dim)
     assert whole(splits.val).xstar is None
@@ -66,7 +67,7 @@ def test_missing_privileged_values_are_partial_xstar(tmp_path: Path) -> None:
     train = whole(task.splits(n, 0).train)
     without = (~train.has_xstar).sum().item()
     assert 0 < without < n // 3
-    assert task.found == {"training row without x*": without}
+    assert task.found == {"row without x*": 20}
     assert (train.xstar[~train.has_xstar] == 0).all()
     half = train.has_xstar & ((train.xstar == 0).sum(1) == 1)
     assert half.sum() > n // 4  # the one that is missing is the mean
@@ -94,7 +95,7 @@ def test_a_run_predicts_new_rows_with_what_it_keeps() -> None:
     }
     assert not {"rain", "traffic"} & {column["name"] for column in kept["features"]["columns"]}
     encoder = TableEncoder.from_json(kept["features"])
-    frame = task._table.frames[2]
+    frame = task._table.draw(2)["test"].frame
     expected = whole(task.splits(30, 2).test).x
     assert np.array_equal(encoder.transform(frame), expected.numpy())
     new = pd.DataFrame([dict(zip(HEADER[:5], rows(1, seed=9)[0], strict=False))])
@@ -102,7 +103,7 @@ def test_a_run_predicts_new_rows_with_what_it_keeps() -> None:
 
 
 def test_scores_of_numbers() -> None:
-    task = table_task("hours")
+    task = table_task("hours").for_run(30, 0)
     y = torch.tensor([-1.0, 0.0, 1.0, 2.0])
     sure = torch.stack([y, torch.full((4,), -8.0)], 1)
     std = task.preprocessing(30, 0)["target"]["std"]
@@ -112,7 +113,8 @@ def test_scores_of_numbers() -> None:
     off = task.metrics(torch.stack([y + 0.5, torch.zeros(4)], 1), y)
     assert off["rmse"] == pytest.approx(0.5 * std)
     assert off["r2"] == pytest.approx(1 - 4 * 0.25 / 5)
-    assert off["nll"] == pytest.approx(0.5 * (0.25 + math.log(2 * math.pi)) + math.log(std))
+    nll = 0.5 * (0.25 + math.log(2 * math.pi)) + math.log(std)
+    assert off["log_likelihood"] == pytest.approx(-nll)
     mean = task.metrics(torch.tensor([0.5, 0.0]).expand(4, 2), y)
     assert mean["r2"] == pytest.approx(0, abs=1e-6)
 
@@ -126,7 +128,7 @@ def test_scores_of_classes() -> None:
     assert scores["balanced_accuracy"] == pytest.approx((2 / 3 + 1) / 2)
     assert scores["auc"] == 1
     assert (task.metric.name, task.metric.higher_is_better) == ("auc", True)
-    assert not table_task("late", metric="loss").metric.higher_is_better
+    assert not table_task("hours", metric="rmse").metric.higher_is_better
 
 
 @pytest.mark.parametrize("target", ["hours", "late"])
@@ -153,10 +155,32 @@ def test_constant_predictions_say_nothing() -> None:
     ("target", "metric"), [("hours", "accuracy"), ("late", "r2"), ("van", "auc")]
 )
 def test_a_metric_of_another_kind_is_refused(target: str, metric: str) -> None:
-    with pytest.raises(LupiError, match=f"metric: '{metric}' is none of .* choose among"):
+    with pytest.raises(LupiError, match=f"metric: '{metric}' does not fit .* choose among"):
         table_task(target, metric=metric)
 
 
 def test_too_few_rows() -> None:
     with pytest.raises(LupiError, match="a training set of 61 rows was asked for; there are 60"):
         table_task().splits(61, 0)
+
+
+def test_nothing_is_fitted_on_other_rows_than_the_runs(tmp_path: Path) -> None:
+    """Change every row that the run does not train on: what it knows stays the same."""
+    path = write_csv(tmp_path / "a.csv", rows())
+    before = TableTask(settings_of(path), TableNetworkSettings()).for_run(30, 1)
+    own = set(before._fitted.rows.frame.index)
+    other = ["1e6", "truck", "True", "1999-01-01", "", "9", "9", "99", "late"]
+    changed = [row if i in own else other for i, row in enumerate(rows())]
+    write_csv(path, changed)
+    after = TableTask(settings_of(path), TableNetworkSettings()).for_run(30, 1)
+    assert after.preprocessing(30, 1) == before.preprocessing(30, 1)
+    assert after._fitted.xstar_layout == before._fitted.xstar_layout
+    assert torch.equal(whole(after.splits(30, 1).train).x, whole(before.splits(30, 1).train).x)
+
+
+def test_the_length_of_x_is_that_of_a_run() -> None:
+    task = table_task()
+    with pytest.raises(RuntimeError, match="call for_run"):
+        task.network()
+    run = task.for_run(30, 0)
+    assert run.network()(whole(run.splits(30, 0).test).x).shape == (36, 2)

@@ -25,7 +25,7 @@ def score(name: str, task: Any, splits: Splits) -> dict[str, dict[str, float]]:
     [(name, "late") for name in CLASSICAL] + [("gradient-boosting", "hours"), ("linear", "hours")],
 )
 def test_it_learns_from_x(name: str, target: str) -> None:
-    task = table_task(target)
+    task = table_task(target).for_run(60, 0)
     splits = task.splits(60, 0)
     scores = score(name, task, splits)
     assert set(scores) == {"val", "test"}
@@ -36,7 +36,7 @@ def test_it_learns_from_x(name: str, target: str) -> None:
 
 @pytest.mark.parametrize("name", CLASSICAL)
 def test_test_rows_choose_nothing_and_xstar_only_in_svm_plus(name: str) -> None:
-    task = table_task("late")
+    task = table_task("late").for_run(60, 0)
     splits = task.splits(60, 0)
     assert isinstance(splits.train, VectorSplit)
     assert isinstance(splits.test, VectorSplit)
@@ -53,7 +53,7 @@ def test_test_rows_choose_nothing_and_xstar_only_in_svm_plus(name: str) -> None:
 
 
 def test_svm_plus_without_any_xstar_is_svm() -> None:
-    task = table_task("late")
+    task = table_task("late").for_run(60, 0)
     splits = task.splits(60, 0, "real", 0.0)
     assert score("svm-plus", task, splits)["test"]["accuracy"] == pytest.approx(
         score("svm", task, splits)["test"]["accuracy"], abs=1 / len(splits.test)
@@ -62,7 +62,7 @@ def test_svm_plus_without_any_xstar_is_svm() -> None:
 
 @pytest.mark.parametrize("name", CLASSICAL)
 def test_a_class_that_training_rows_lack(name: str) -> None:
-    task = table_task("van")  # bike, new, old
+    task = table_task("van").for_run(60, 0)  # bike, new, old
     splits = task.splits(60, 0)
     assert isinstance(splits.train, VectorSplit)
     for n_classes in (1, 2):
@@ -79,7 +79,7 @@ def test_images_are_refused() -> None:
 
 def test_a_number_to_predict_is_refused_by_what_tells_classes_apart() -> None:
     with pytest.raises(LupiError, match="svm-plus tells classes apart; the target is a number"):
-        check_classical(CLASSICAL["svm-plus"], table_task("hours"))
+        check_classical(CLASSICAL["svm-plus"], table_task("hours").for_run(60, 0))
 
 
 def test_learners_are_methods_and_classical_models() -> None:
@@ -109,7 +109,7 @@ def test_a_run_on_a_table(tmp_path: Path, method: str) -> None:
     result = run(settings, tmp_path / "a")
     assert run(settings, tmp_path / "b") == result
     assert result["status"] == "finished"
-    assert set(result["metrics"]["test"]) == {"r2", "rmse", "nll"}
+    assert set(result["metrics"]["test"]) == {"r2", "rmse", "log_likelihood"}
     assert (tmp_path / "a/preprocessing.json").exists() == (method == "het-dropout")
     assert "rain" not in "".join(p.read_text() for p in (tmp_path / "a").glob("prep*.json"))
     write_csv(path, rows(seed=7))

@@ -56,7 +56,7 @@ class Column:
         if self.kind == "number":
             raw = _numbers(values, self.name)[:, None]
         elif self.kind == "date":
-            raw = _date_parts(_days(values))
+            raw = _date_parts(days(values))
         else:
             raw = _one_hot(values, self.categories)
         if self.indicator:
@@ -87,26 +87,32 @@ class Column:
 class TableEncoder:
     """Maps rows of a table to vectors (N, width).
 
-    `lay_out` decides from all rows to choose from what becomes of each column, so that vectors
-    have the same length in every run; `fit` takes means and scales from a run's own rows.
+    `lay_out` decides what becomes of each column, `fit` takes means and scales: both from the
+    training rows of a run, so that the vectors of another run may have another length.
     """
 
     columns: tuple[Column, ...]
 
     @classmethod
     def lay_out(
-        cls, frame: "pd.DataFrame", categorical: Sequence[str] = (), indicators: bool = True
+        cls,
+        frame: "pd.DataFrame",
+        categorical: Sequence[str] = (),
+        indicators: bool = True,
+        kinds: Mapping[str, ColumnKind] | None = None,
     ) -> "TableEncoder":
-        """Decide the kind, categories and indicator of each column.
+        """Decide the categories and the indicator of each column, and its kind.
 
         Args:
-            frame: rows to choose training rows from.
+            frame: training rows.
             categorical: columns that are categories although they hold numbers.
             indicators: whether to tell which values are missing.
+            kinds: of the columns; by default found out from these rows.
         """
+        known = column_kinds(frame, categorical) if kinds is None else kinds
         return cls(
             tuple(
-                _lay_out(str(name), frame[name], name in categorical, indicators)
+                _lay_out(str(name), frame[name], known[str(name)], indicators)
                 for name in frame.columns
             )
         )
@@ -166,18 +172,31 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _lay_out(name: str, values: "pd.Series[Any]", as_category: bool, indicators: bool) -> Column:
-    indicator = indicators and bool(values.isna().any())
-    if is_number(values) and not as_category:
+def column_kinds(frame: "pd.DataFrame", categorical: Sequence[str] = ()) -> dict[str, ColumnKind]:
+    """Return what each column holds: the schema of a file, for which all its rows count."""
+    return {str(name): _kind(frame[name], name in categorical) for name in frame.columns}
+
+
+def _kind(values: "pd.Series[Any]", as_category: bool) -> ColumnKind:
+    if as_category:
+        return "category"
+    if is_number(values):
+        return "number"
+    return "date" if is_date(values) else "category"
+
+
+def _lay_out(name: str, values: "pd.Series[Any]", kind: ColumnKind, indicators: bool) -> Column:
+    if kind == "number":
         finite = np.isfinite(_numbers(values, name))
-        return Column(name, "number", indicator=indicators and not finite.all())
-    if not as_category and _is_date(values):
-        return Column(name, "date", indicator=indicator)
+        return Column(name, kind, indicator=indicators and not finite.all())
+    indicator = indicators and bool(values.isna().any())
+    if kind == "date":
+        return Column(name, kind, indicator=indicator)
     given = [text for text in texts(values) if text is not None]
     found, counts = np.unique(np.array(given, dtype=object).astype(str), return_counts=True)
     frequent = sorted(zip(-counts, found, strict=True))[:MAX_CATEGORIES]
     kept = sorted(str(text) for count, text in frequent if -count >= MIN_ROWS)
-    return Column(name, "category", tuple(kept), indicator)
+    return Column(name, kind, tuple(kept), indicator)
 
 
 def _numbers(values: "pd.Series[Any]", name: str) -> Floats:
@@ -195,17 +214,17 @@ def _numbers(values: "pd.Series[Any]", name: str) -> Floats:
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def _is_date(values: "pd.Series[Any]") -> bool:
+def is_date(values: "pd.Series[Any]") -> bool:
     """Whether it holds dates, or text that begins with a year and a month and is all ISO dates."""
     if values.dtype.kind == "M":
         return True
     given = values.dropna()
     if not len(given) or not re.match(r"\d{4}-\d{2}", str(given.iloc[0])):
         return False
-    return not np.isnan(_days(given)).any()
+    return not np.isnan(days(given)).any()
 
 
-def _days(values: "pd.Series[Any]") -> Floats:
+def days(values: "pd.Series[Any]") -> Floats:
     """Return days since 1970, NaN where there is no date."""
     import pandas as pd
 

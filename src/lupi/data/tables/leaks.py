@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lupi.data.tables.columns import Kind, Table
+from lupi.data.tables.columns import Table
 from lupi.data.tables.encoder import TableEncoder, is_number
+from lupi.data.tables.settings import Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,27 +17,36 @@ GIVEN_AWAY = 0.95
 """Cross-validated R2 or balanced accuracy from which on a column is the target in other words."""
 N_ROWS = 2000
 """Rows in which columns are compared with one another and the target, at most."""
+MAX_FEATURES = 300
+"""Features that are compared with the target one by one, at most."""
 N_FOLDS = 5
+CHANCE = 0.1
+"""Share of equal rows that may be due to chance before they count as copies."""
 
 
 def find_leaks(table: Table) -> Iterator[str]:
     """Yield a sentence for each thing that a reader of the verdict must know.
 
-    A privileged column that alone tells the target, one that is a feature too or a copy of one,
-    test or validation rows that are among the rows to train on, a feature that numbers the rows.
+    A column that alone tells the target, a privileged column that is a feature too or a copy of
+    one, rows that stand in the table twice, a feature that numbers the rows.
     """
-    pool = table.frames[0]
+    pool, y = table.given["train"]
     some = np.random.default_rng(0).permutation(len(pool))[:N_ROWS]
     for name in table.privileged:
-        yield from _given_away(pool[name].iloc[some], table.targets[0][some], table.kind)
+        if score := _given_away(pool[name].iloc[some], y[some], table.kind):
+            yield (
+                f"privileged column {name!r} alone gives the target away ({score}): x* that is "
+                "the target in other words can't teach more than the target"
+            )
+    for name in table.features[:MAX_FEATURES]:
+        if score := _given_away(pool[name].iloc[some], y[some], table.kind):
+            yield (
+                f"feature {name!r} alone predicts the target ({score}): if it is not known before "
+                "the target, leave it out (ignore)"
+            )
     for name in table.privileged:
         yield from _copied(name, pool.iloc[some], table.features)
-    keys = [
-        _row_keys(frame, y, table.features)
-        for frame, y in zip(table.frames, table.targets, strict=True)
-    ]
-    for part, found in zip(("validation", "test"), keys[1:], strict=True):
-        yield from _overlap(part, found, keys[0])
+    yield from _copies(table)
     for name in table.features:
         if _numbers_the_rows(pool[name]):
             yield (
@@ -44,7 +54,8 @@ def find_leaks(table: Table) -> Iterator[str]:
             )
 
 
-def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> Iterator[str]:
+def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> str:
+    """Return how well a column alone predicts the target, in words; nothing if not that well."""
     from sklearn.linear_model import LinearRegression
     from sklearn.model_selection import cross_val_score
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -55,7 +66,7 @@ def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> Iterat
     fewest = np.unique(y, return_counts=True)[1].min(initial=len(y)) if is_class else len(y) // 2
     n_folds = min(N_FOLDS, int(fewest))
     if n_folds < 2:
-        return
+        return ""
     x = TableEncoder.lay_out(frame).fit(frame).transform(frame)
     # A tree follows any curve but needs rows for it; a line follows one kind with few rows.
     models: list[Any] = [DecisionTreeRegressor(random_state=0), LinearRegression()]
@@ -66,12 +77,7 @@ def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> Iterat
         float(np.mean(cross_val_score(model, x, y, cv=n_folds, scoring=scoring)))
         for model in models
     )
-    if score >= GIVEN_AWAY:
-        yield (
-            f"privileged column {column.name!r} alone gives the target away "
-            f"({scoring} {score:.3f} on training rows): x* that is the target in other words "
-            "can't teach more than the target"
-        )
+    return f"cross-validated {scoring} {score:.3f}" if score >= GIVEN_AWAY else ""
 
 
 def _copied(name: str, pool: "pd.DataFrame", features: tuple[str, ...]) -> Iterator[str]:
@@ -104,27 +110,49 @@ def _same(one: "pd.Series[Any]", other: "pd.Series[Any]") -> bool:
     return bool(pairs.nunique() == a.nunique())
 
 
-def _overlap(part: str, keys: NDArray[np.uint64], train: NDArray[np.uint64]) -> Iterator[str]:
-    found = np.isin(keys, train).sum()
-    if found:
-        yield (
-            f"{found} of {len(keys)} {part} rows are among the rows to train on too, with the same "
-            "features and target: scores may be too good; leave duplicates out"
-        )
+def _copies(table: Table) -> Iterator[str]:
+    """Look for rows that are equal in every column, more often than chance would have it."""
+    train = table.given["train"].frame
+    names = [str(name) for name in train.columns]
+    for part, rows in table.given.items():
+        columns = [name for name in names if name in rows.frame.columns]
+        if part == "train":
+            found, by_chance = _n_repeated(rows.frame), _n_repeated(_shuffled(rows.frame))
+            what = f"{found:,} of {len(train):,} rows repeat another row in every column"
+        else:
+            keys = _row_keys(train[columns])
+            found = int(np.isin(_row_keys(rows.frame[columns]), keys).sum())
+            by_chance = int(np.isin(_row_keys(_shuffled(rows.frame[columns])), keys).sum())
+            what = f"{found:,} of {len(rows.y):,} {part} rows are among the rows to train on too"
+        if found and by_chance <= CHANCE * found:
+            yield f"{what}: scores may be too good; leave copies out"
 
 
-def _row_keys(
-    frame: "pd.DataFrame", y: NDArray[Any], features: tuple[str, ...]
-) -> NDArray[np.uint64]:
-    """Return a number for each row that is the same for equal features and target."""
+def _n_repeated(frame: "pd.DataFrame") -> int:
+    keys = _row_keys(frame)
+    return len(keys) - len(np.unique(keys))
+
+
+def _shuffled(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Shuffle each column on its own: rows are then equal by chance only."""
     import pandas as pd
 
-    rows = frame[list(features)].astype(str).assign(**{"\0target": y})
-    return np.asarray(pd.util.hash_pandas_object(rows, index=False), dtype=np.uint64)
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {name: values.to_numpy()[rng.permutation(len(values))] for name, values in frame.items()}
+    )
+
+
+def _row_keys(frame: "pd.DataFrame") -> NDArray[np.uint64]:
+    """Return a number for each row that is the same for rows of equal values."""
+    import pandas as pd
+
+    keys = pd.util.hash_pandas_object(frame.astype(str), index=False)
+    return np.asarray(keys, dtype=np.uint64)
 
 
 def _numbers_the_rows(values: "pd.Series[Any]") -> bool:
-    """Whether whole numbers differ from row to row and leave no gaps but for rows held out."""
+    """Whether whole numbers differ from row to row and only grow or only shrink."""
     if values.dtype.kind not in "iu" or values.nunique() < len(values):
         return False
     steps = np.diff(values.to_numpy())

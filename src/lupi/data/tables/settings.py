@@ -1,0 +1,105 @@
+"""Settings of a table: which file, what its columns are for, and how its rows are divided."""
+
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from lupi.data.content import fingerprint_of
+from lupi.settings import Settings
+
+Kind = Literal["classification", "regression"]
+Metrics = Literal["accuracy", "balanced_accuracy", "auc", "log_likelihood", "r2", "rmse"]
+
+
+class TableSettings(Settings):
+    """Which table, what its columns are for, and how its rows are divided."""
+
+    path: Path
+    """CSV, or Parquet (.parquet)."""
+    target: str
+    """Column to predict."""
+    privileged: tuple[str, ...] = Field(min_length=1)
+    """Columns that are x*: known in training only."""
+    features: tuple[str, ...] | None = Field(None, min_length=1)
+    """Columns that are x; by default all others."""
+    ignore: tuple[str, ...] = ()
+    """Columns to drop, such as names or row numbers."""
+    categorical: tuple[str, ...] = ()
+    """Columns that are categories although they hold numbers."""
+    kind: Literal["auto"] | Kind = "auto"
+    """auto: classification of text, truth values or two values, regression of other numbers."""
+    metric: Metrics | None = None
+    """What the comparison is judged by; by default accuracy or r2. All are recorded."""
+    val: Path | None = None
+    """A table with validation rows, the same for every seed."""
+    test: Path | None = None
+    """A table with test rows, the same for every seed."""
+    split: str | None = None
+    """Column with `train`, `val` or `test`: the official split, the same for every seed."""
+    groups: str | None = None
+    """Column whose rows of equal value, such as those of one person, stay in one part."""
+    time: str | None = None
+    """Column of numbers or dates: training rows precede validation rows, these test rows."""
+    val_frac: float = Field(0.2, gt=0, lt=1)
+    """Fraction of rows for validation, where no file or column gives them."""
+    test_frac: float = Field(0.3, gt=0, lt=1)
+    """Fraction of rows for test, where no file or column gives them."""
+    separator: str | None = Field(None, min_length=1, max_length=1)
+    """Of a CSV's columns; by default found out from its first lines."""
+    header: bool = True
+    """Whether a CSV's first line names the columns; otherwise they are named 0, 1, …."""
+    decimal: str = Field(".", min_length=1, max_length=1)
+    """The decimal sign of a CSV."""
+    content: str | None = None
+    """Fingerprint of the files, filled in by lupi: a changed table is another run."""
+
+    @field_validator(
+        "target",
+        "privileged",
+        "features",
+        "ignore",
+        "categorical",
+        "split",
+        "groups",
+        "time",
+        mode="before",
+    )
+    @classmethod
+    def _names(cls, value: Any) -> Any:
+        """Take numbers as names, and one name for a list of one."""
+        if isinstance(value, list | tuple):
+            return tuple(str(name) for name in value)
+        return str(value) if isinstance(value, int) else value
+
+    @field_validator("test_frac")
+    @classmethod
+    def _leaves_rows(cls, value: float, info: Any) -> float:
+        if value + info.data.get("val_frac", 0) >= 1:
+            raise ValueError("val_frac and test_frac together must leave rows for training")
+        return value
+
+    @model_validator(mode="after")
+    def _one_way_to_divide(self) -> Self:
+        if self.split is not None and (self.val or self.test):
+            raise ValueError("give either a split column, or files for val and test")
+        if self.time is not None and self.groups is not None:
+            raise ValueError("give either time or groups: rows are divided by one of them")
+        if self.time is not None and self.split is not None:
+            raise ValueError("give either time or split: rows are divided by one of them")
+        return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files the table is read from."""
+        return tuple(path for path in (self.path, self.val, self.test) if path is not None)
+
+    @property
+    def dividers(self) -> dict[str, str]:
+        """Columns that say which rows belong together, by the setting that names them."""
+        named = {"split": self.split, "groups": self.groups, "time": self.time}
+        return {role: name for role, name in named.items() if name is not None}
+
+    def resolved(self) -> dict[str, Any]:
+        """Return every setting, with the fingerprint of the files as they are now."""
+        return {**super().resolved(), "content": fingerprint_of(self.files)}
