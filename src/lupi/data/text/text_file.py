@@ -189,18 +189,22 @@ def _read_lines(path: Path, encoding: str) -> Iterator[str]:
                 raise LupiError(f"{path} is UTF-16 text: set task.encoding to utf-16")
         number = 0
         try:
-            for number, line in enumerate(io.TextIOWrapper(content, encoding, newline=""), 1):
-                if "\0" in line:
-                    raise LupiError(f"{path}, line {number} holds a NUL byte: it is no text file")
-                yield line
+            with io.TextIOWrapper(content, encoding, newline="") as lines:
+                for number, line in enumerate(lines, start=1):
+                    if "\0" in line:
+                        raise LupiError(f"{path}, line {number} holds a NUL byte: it is no text")
+                    yield line
         except LookupError:
             raise LupiError(f"task.encoding: Python knows no encoding {encoding!r}") from None
-        except UnicodeError as error:
-            byte = error.object[error.start] if isinstance(error, UnicodeDecodeError) else 0
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start]  # what follows the lines read so far
             raise LupiError(
-                f"{path} is no {encoding} text: byte 0x{byte:02x} near line {number + 1}. Save it "
-                "as UTF-8, or set task.encoding; files from Windows often are cp1252"
+                f"{path} is no {encoding.removesuffix('-sig')} text: byte "
+                f"0x{error.object[error.start]:02x} in line {number + 1 + before.count(10)}. Save "
+                "it as UTF-8, or set task.encoding; files from Windows often are cp1252"
             ) from None
+        except UnicodeError as error:
+            raise LupiError(f"{path} can't be read as {encoding}: {error}") from None
 
 
 def _opened(path: Path) -> BinaryIO:

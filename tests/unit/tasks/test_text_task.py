@@ -1,0 +1,205 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lupi.core import Batch, Control
+from lupi.data.text.made_reviews import write_reviews
+from lupi.errors import LupiError
+from lupi.tasks.registry import build_task, prepare_task, resolve_task
+from lupi.tasks.text import TextTask
+from lupi.tasks.text_network import TextNetworkSettings
+from made_reviews import COLUMNS, settings_of, text_task, write_csv
+
+
+def whole(split: Any) -> Batch:
+    (batch,) = split.batches(10_000)
+    assert isinstance(batch, Batch)
+    return batch
+
+
+def test_what_a_task_says_of_itself() -> None:
+    task = text_task(n=100)
+    assert (task.output_kind, task.xstar_kind, task.places, task.xstar_dim) == (
+        *("classes", "region", "words"),
+        1,
+    )
+    assert (task.metric.name, task.metric.of_an_epoch.name) == ("accuracy", "log_likelihood")
+    assert (task.design.n_pool, task.design.test) == (100, "per-seed")
+    assert task.n_train + len(task.splits(10, 0).val) + len(task.splits(10, 0).test) == 100
+    about, rationales = task.summary
+    assert "100 texts" in about
+    assert "100 texts have a rationale (read as spans)" in rationales
+    assert task.warnings == ()
+
+
+def test_batches_are_padded_and_carry_regions_in_training_only() -> None:
+    splits = text_task().splits(20, 0)
+    for batch in splits.train.batches(7, torch.Generator().manual_seed(0)):
+        assert batch.x.dtype == torch.long
+        assert batch.xstar is not None
+        assert batch.xstar.shape == (len(batch.y), 1, batch.x.shape[1])
+        assert (batch.x[:, -1] > 0).any()  # no longer than the longest
+        assert not batch.xstar[:, 0][batch.x == 0].any()
+    assert whole(splits.val).xstar is whole(splits.test).xstar is None
+
+
+def test_each_seed_draws_its_own_rows_and_sizes_are_nested() -> None:
+    task = text_task(n=200)
+    rows = {seed: task._rows(40, seed) for seed in (0, 1)}
+    for train, val, test in rows.values():
+        assert not set(train) & set(val) | set(train) & set(test) | set(val) & set(test)
+    for first, second in zip(*rows.values(), strict=True):
+        assert 0 < len(set(first) & set(second)) < len(first)
+    small = task._rows(20, 0)
+    assert set(small[0]) < set(rows[0][0])
+    assert all(np.array_equal(a, b) for a, b in zip(small[1:], rows[0][1:], strict=True))
+
+
+def test_classes_are_as_frequent_everywhere() -> None:
+    splits = text_task(n=200).splits(60, 0)
+    shares = [whole(split).y.float().mean() for split in (splits.train, splits.val, splits.test)]
+    assert max(shares) - min(shares) < 0.05
+
+
+def test_the_vocabulary_is_that_of_the_training_rows(tmp_path: Path) -> None:
+    task = text_task(n=100)
+    words = task.preprocessing(10, 0)["texts"]["words"]
+    seen = {word for i in task._rows(10, 0)[0] for word in task._train.words[i]}
+    assert len(words) == len(seen) < len(task._data.lexemes)
+    train = whole(task.splits(10, 0).train).x
+    assert train.unique().tolist() == list(range(len(words) + 1))  # 0 is padding
+    assert (whole(task.splits(10, 0).test).x == 0).any()
+    few = text_task(n=100, max_words=5)
+    assert few.n_words == 6
+    assert whole(few.splits(10, 0).train).x.max() == 5
+    often = text_task(n=100, min_count=5).preprocessing(10, 0)["texts"]["words"]
+    assert set(often) < set(words)
+
+
+@pytest.mark.parametrize("control", ["shuffled", "constant", "random"])
+def test_controls_change_regions_and_nothing_else(control: Control) -> None:
+    task = text_task()
+    real, other = (whole(task.splits(20, 0, c).train) for c in ("real", control))
+    assert torch.equal(real.x, other.x)
+    assert torch.equal(real.y, other.y)
+    assert real.xstar is not None
+    assert other.xstar is not None
+    assert not torch.equal(real.xstar, other.xstar)
+
+
+def test_a_lexicon_is_a_control(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text("awful\ngreat\n")
+    task = text_task(lexicon=str(path))
+    batch = whole(task.splits(20, 0, "lexicon").train)
+    words = ["", *task.preprocessing(20, 0)["texts"]["words"]]
+    assert batch.xstar is not None
+    marked = batch.x[batch.xstar[:, 0] > 0]
+    assert {words[i] for i in marked} == {"awful", "great"}
+    with pytest.raises(LupiError, match=r"task\.lexicon"):
+        text_task().splits(20, 0, "lexicon")
+
+
+def test_a_fraction_of_rows_keeps_its_rationale() -> None:
+    task = text_task()
+    half, all_rows = (whole(task.splits(20, 0, "real", frac).train) for frac in (0.5, 1.0))
+    assert half.has_xstar is not None
+    assert all_rows.has_xstar is not None
+    assert half.xstar is not None
+    assert (half.has_xstar.sum(), all_rows.has_xstar.sum()) == (10, 20)
+    assert not half.xstar[~half.has_xstar].any()
+
+
+def test_an_oracle_is_shown_the_rationales_of_held_out_rows() -> None:
+    splits = text_task().splits(20, 0, reveal=True)
+    assert whole(splits.test).xstar is not None
+
+
+def test_numbers_are_standardised_and_scored_in_their_own_units() -> None:
+    task = text_task(kind="regression")
+    assert (task.output_kind, task.metric.name) == ("gaussian", "r2")
+    y = whole(task.splits(40, 0).train).y
+    perfect = torch.stack([y, torch.full_like(y, -6)], 1)
+    assert task.metrics(perfect, y)["r2"] == pytest.approx(1)
+    off = torch.stack([y + 1, torch.zeros_like(y)], 1)
+    assert task.metrics(off, y)["rmse"] == pytest.approx(task.outcome.std, rel=1e-5)
+    trivial = task.trivial(task.splits(40, 0).train, task.splits(40, 0).train)
+    assert trivial["r2"] == pytest.approx(0, abs=1e-5)
+
+
+def test_files_of_their_own_hold_rows_out(tmp_path: Path) -> None:
+    for seed, name in enumerate(("train", "val", "test")):
+        write_reviews(tmp_path / f"{name}.csv", 30 + seed, seed)
+    files = {"val": tmp_path / "val.csv", "test": tmp_path / "test.csv"}
+    task = TextTask(settings_of(tmp_path / "train.csv", **files), TextNetworkSettings())
+    splits = task.splits(30, 0)
+    assert (len(splits.train), len(splits.val), len(splits.test)) == (30, 31, 32)
+    assert task.design.test == "fixed"
+    assert torch.equal(whole(splits.test).y, whole(task.splits(30, 1).test).y)
+
+
+def test_a_changed_file_is_another_run(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    write_reviews(path, 30)
+    raw = {"name": "text", "path": str(path), **COLUMNS}
+    before, network = resolve_task(raw, {})
+    build_task(before, network)
+    write_reviews(path, 31)
+    assert resolve_task(raw, {})[0]["content"] != before["content"]
+    with pytest.raises(LupiError, match="has changed since this run was planned"):
+        build_task(before, network)
+    assert "31 texts" in prepare_task(raw, lambda done, total: None)[0]
+
+
+def test_copies_and_findings_are_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    write_reviews(path, 40)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, lines[1], '"a film",good,"[[0, 99]]"']) + "\n")
+    task = TextTask(settings_of(path, on_bad="skip"), TextNetworkSettings())
+    finding, copies = task.warnings
+    assert "1 x rationale that does not fit the text, the first in reviews.csv row 42" in finding
+    assert "1 rows repeat the text of another" in copies
+    assert task.found == {"rationale that does not fit the text": 1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "regression"}, "regression needs finite numbers, got 'good'"),
+        ({"metric": "r2"}, "'r2' does not fit classification"),
+        ({"val_frac": 0.6, "test_frac": 0.4}, "must leave rows for training"),
+    ],
+)
+def test_wrong_settings_are_refused(tmp_path: Path, changes: Any, message: str) -> None:
+    path = write_csv(
+        tmp_path / "a.csv", [["review", "label", "spans"], ["x", "good", [[0, 1]]], ["y", "no", ""]]
+    )
+    with pytest.raises(LupiError, match=message):
+        TextTask(settings_of(path, **changes), TextNetworkSettings())
+
+
+def test_targets_that_never_change_and_too_few_rows_are_refused(tmp_path: Path) -> None:
+    header = ["review", "label", "spans"]
+    same = write_csv(tmp_path / "a.csv", [header, ["x", "good", [[0, 1]]]])
+    with pytest.raises(LupiError, match="is 'good' in every row"):
+        TextTask(settings_of(same), TextNetworkSettings())
+    few = write_csv(tmp_path / "b.csv", [header, ["x", "good", [[0, 1]]], ["y", "bad", ""]])
+    with pytest.raises(LupiError, match="2 rows are too few"):
+        TextTask(settings_of(few), TextNetworkSettings()).splits(1, 0)
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        ({"n_channels": 8}, "has no effect on bag-of-words"),
+        ({"name": "own"}, "own needs it"),
+        ({"name": "cnn", "encoder": "a:b"}, "goes with name: own"),
+    ],
+)
+def test_settings_without_effect_are_refused(network: dict[str, Any], message: str) -> None:
+    with pytest.raises(LupiError, match=message):
+        TextNetworkSettings.parse(network, "network")
