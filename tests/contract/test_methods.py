@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from conftest import VectorTask, digits_task
-from lupi.core import Batch, Inputs, Method, SequenceTask, Stage, Task
+from lupi.core import Batch, Inputs, Method, Stage, Task
 from lupi.data.xstar.reveal import append_xstar
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, check_kind, find_method, methods
 from lupi.train.run import splits_for
 from lupi.train.settings import RunSettings
+from made_reviews import text_task
 from made_table import table_task
 from made_text import translation_task
 
@@ -83,6 +84,18 @@ def sentences_word_by_word() -> Task:
     return translation_task(Path(TEXTS.name), {"input_feeding": True, "bidirectional": True})
 
 
+FOR_TEXTS = [
+    *(
+        Variant(name, {"weight": 1000.0} if name == "right-reasons" else {})  # small gradients
+        for name, method in methods().items()
+        if "region" in method.kinds and "words" in method.places and name != "het-dropout"
+    ),
+    Variant("gaussian-dropout", {"sites": ["trunk.words"], "variance": 0.3}),
+    Variant("multitask-mask", {"site": "trunk.words", "weight": 1.0}),
+]
+READ_A_LINEAR_LAYER = ("hallucination", "tram")
+"""… which a bag of words has not."""
+
 N_ROWS = 12
 """Training rows of every task here, on which tables and sentences are fitted."""
 TASKS: dict[str, Callable[[], Task]] = {
@@ -90,16 +103,30 @@ TASKS: dict[str, Callable[[], Task]] = {
     "vector": VectorTask,
     "table-classes": lambda: table_task("late").for_run(N_ROWS, 0),
     "table-numbers": lambda: table_task("hours").for_run(N_ROWS, 0),
+    "texts": lambda: text_task(40),
+    "texts-cnn": lambda: text_task(40, network={"name": "cnn", "n_channels": 8, "dropout": 0.1}),
+    "texts-numbers": lambda: text_task(40, kind="regression"),
     "sentences": sentences,
     "sentences-word-by-word": sentences_word_by_word,
 }
-KINDS = {name: "region" if name == "digits" else "vector" for name in TASKS}
+KINDS = {
+    name: "region" if name == "digits" or name.startswith("texts") else "vector" for name in TASKS
+}
+
+
+def variants_for(name: str) -> list[Variant]:
+    if name.startswith("texts"):
+        linear = name in ("texts", "texts-numbers")
+        return [v for v in FOR_TEXTS if not (linear and v.method in READ_A_LINEAR_LAYER)]
+    return FOR_SENTENCES if name.startswith("sentences") else VARIANTS
+
+
 PAIRS = [
     (name, variant)
     for name in TASKS
-    for variant in (FOR_SENTENCES if name.startswith("sentences") else VARIANTS)
+    for variant in variants_for(name)
     if KINDS[name] in variant.kinds
-    and (name != "table-numbers" or "gaussian" in find_method(variant.method).output_kinds)
+    and (not name.endswith("-numbers") or "gaussian" in find_method(variant.method).output_kinds)
 ]
 
 
@@ -310,6 +337,20 @@ def test_other_methods_refuse_sentences(name: str) -> None:
         build_method(name, {}, task.network(), task)
 
 
+@pytest.mark.parametrize("name", [n for n, m in methods().items() if "words" not in m.places])
+def test_methods_for_images_refuse_words(name: str) -> None:
+    task = text_task()
+    with pytest.raises(LupiError, match=f"method {name} takes regions of pixels"):
+        build_method(name, {}, task.network(), task)
+
+
+@pytest.mark.parametrize("name", READ_A_LINEAR_LAYER)
+def test_methods_that_read_a_linear_layer_refuse_a_bag_of_words(name: str) -> None:
+    task = text_task()
+    with pytest.raises(LupiError, match="reads a linear layer"):
+        build_method(name, {}, task.network(), task)
+
+
 @pytest.mark.parametrize("name", [n for n, m in methods().items() if "vector" not in m.kinds])
 def test_methods_for_images_refuse_vectors(name: str) -> None:
     task = VectorTask()
@@ -352,9 +393,10 @@ def test_nobody_but_an_oracle_is_shown_xstar_outside_of_training(name: str, task
     splits, plain = splits_for(method, task, settings), task.splits(20, 0, "real", 1.0)
     for split, same in ((splits.val, plain.val), (splits.test, plain.test)):
         batch, expected = next(iter(split.batches(50))), next(iter(same.batches(50)))
-        if isinstance(task, SequenceTask):
-            shown, same_x = batch.x[0], expected.x[0]
-            revealed = batch.xstar is not None or len(batch.x) > len(expected.x)
+        if isinstance(batch.x, tuple):
+            given = expected.x if isinstance(expected.x, tuple) else (expected.x,)
+            shown, same_x = batch.x[0], given[0]
+            revealed = batch.xstar is not None or len(batch.x) > len(given)
         else:
             shown, same_x = batch.x[:, : expected.x.shape[1]], expected.x
             revealed = batch.xstar is not None or batch.x.shape != expected.x.shape

@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Stage, Task
-from lupi.data.images.regions import blackout
+from lupi.data.xstar.restrict import restrict
 from lupi.nn import rows
 from lupi.nn.soft_labels import SoftReading, count_outputs, imitation_loss
 from lupi.search import Range, Space
@@ -76,7 +76,7 @@ class Distillation(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the teacher's loss on the rows with x*, or the student's on all rows."""
         xstar, has = batch.privileged()
-        seen = blackout(batch.x, xstar) if self.task.xstar_kind == "region" else xstar
+        seen = restrict(batch.x, xstar) if self.task.xstar_kind == "region" else xstar
         if self.stage == "teacher":
             return self._teacher_loss(seen, batch.y, has)
         return self._student_loss(batch, seen, has)

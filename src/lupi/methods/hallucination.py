@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.images.regions import blackout
+from lupi.data.xstar.restrict import restrict
 from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.taps import leaving, linear_layers, try_pass
@@ -72,11 +72,12 @@ class Hallucination(Method):
     def __init__(self, net: nn.Module, task: Task, settings: HallucinationSettings) -> None:
         super().__init__(Hallucinating(net, task.network()), task, settings)
         self.xstar_head: nn.Module
+        imitated = linear_layers(self.net.hallucination)[0]
         if task.xstar_kind == "region":
             fresh = task.network()
             self.xstar_head = fresh.get_submodule("head") if self.net.shares_trunk else fresh
         else:
-            n_units = linear_layers(self.net.hallucination)[0].out_features
+            n_units = imitated.out_features
             n_outputs = try_pass(net, task.example()).shape[-1]
             self.xstar_head = nn.Sequential(
                 nn.Linear(task.xstar_dim, n_units), nn.ReLU(), nn.Linear(n_units, n_outputs)
@@ -105,7 +106,7 @@ class Hallucination(Method):
     def _output_of_xstar(self, x: Tensor, xstar: Tensor) -> Tensor:
         """Return d(x*); its passes through the shared convolutions are not recorded there."""
         if self.task.xstar_kind == "region":
-            xstar = blackout(x, xstar)
+            xstar = restrict(x, xstar)
             if self.net.shares_trunk:
                 trunk = self.net.net.get_submodule("trunk")
                 with untracked(trunk):

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.images.regions import blackout
+from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
 from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
@@ -81,7 +81,7 @@ class MimlFcn(Method):
         if self.task.xstar_kind == "region":
             trunk = self.net.get_submodule("trunk")
             with torch.no_grad(), untracked(trunk):
-                xstar = trunk(blackout(x, xstar))  # (B, features)
+                xstar = trunk(restrict(x, xstar))  # (B, features)
         return F.softplus(self.slack(xstar)).squeeze(1)
 
     def _count_features(self) -> int:

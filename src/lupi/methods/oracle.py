@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.images.regions import blackout
+from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
 from lupi.nn import rows
 from lupi.nn.seq2seq import Seq2Seq, VectorStarted
@@ -55,7 +55,7 @@ class OracleNetwork(nn.Module):
         if isinstance(x, tuple):
             words, region, has_region = x
             # Where no rationale is known, the whole text is seen.
-            rationale = blackout(words, region.where(has_region[:, None, None], 1.0))
+            rationale = restrict(words, region.where(has_region[:, None, None], 1.0))
             return torch.add(self.net(words), self.xstar_net(rationale))
         if x.shape[1] != sum(self.n_channels):
             raise LupiError(
@@ -65,7 +65,7 @@ class OracleNetwork(nn.Module):
         plain, xstar, has = x.split(self.n_channels, dim=1)
         if self.is_region:
             # Where no region is known, the whole image is seen.
-            shown = blackout(plain, xstar.where(has > 0, 1.0))
+            shown = restrict(plain, xstar.where(has > 0, 1.0))
             return torch.add(self.net(plain), self.xstar_net(shown))
         with entering(linear_layers(self.net)[-1]) as seen:
             own = self.net(plain)

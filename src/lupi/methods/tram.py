@@ -15,7 +15,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.images.regions import blackout, mask_box
+from lupi.data.images.regions import mask_box
+from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
 from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
@@ -115,6 +116,6 @@ class Tram(Method):
         features = mask.new_zeros(len(x), self._n_features)
         if rows.any_xstar(has):
             with rows.with_xstar(), untracked(self.net), entering(self._own_head) as seen:
-                self.net(blackout(x[has], mask[has]))
+                self.net(restrict(x[has], mask[has]))
             features[has] = seen[0].to(features.dtype)
         return features

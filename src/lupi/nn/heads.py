@@ -8,7 +8,7 @@ from lupi.nn.sites import find_sites, site_shapes
 def head_like(net: nn.Module, x: Tensor, n_in: int, n_out: int) -> nn.Sequential:
     """Map features (B, n_in) to (B, n_out) through hidden layers like those of the student's head.
 
-    Each dropout layer of the network that has no map stands for a hidden layer: it gives its
+    Each dropout layer of the network that has no places stands for a hidden layer: it gives its
     width and its rate. So beside VGG-16 the head has 4096 and 4096 units.
 
     Args:
@@ -20,7 +20,7 @@ def head_like(net: nn.Module, x: Tensor, n_in: int, n_out: int) -> nn.Sequential
     dropouts = find_sites(net)
     layers: list[nn.Module] = [nn.Flatten()]
     for name, shape in site_shapes(net, dropouts, x).items():
-        if len(shape) != 3:
+        if len(shape) == 1:
             rate = dropouts[name].p
             assert isinstance(rate, float)
             layers += [nn.Linear(n_in, shape[-1]), nn.ReLU(), nn.Dropout(rate)]

@@ -4,6 +4,7 @@ Each seed draws its own training, validation and test rows. The vocabulary is th
 training rows.
 """
 
+import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -88,13 +89,15 @@ class TextTask:
         self.metric = self.outcome.metric(settings.metric)
         self.xstar_dim = 1 if settings.rationale else 0
         self.n_words = min(settings.max_words, len(data.lexemes)) + 1
-        """Numbers of words, that of no word among them."""
+        """Numbers of words with that of no word; before `for_run`, as many as there may be."""
         self._lexicon = read_word_list(settings.lexicon, data.lexemes)
         self.found = data.findings.counts()
 
     def for_run(self, size: int, seed: int) -> Self:
-        """Return the task itself: splits number the words of their own training rows."""
-        return self
+        """Return the same task with a network for the words of the run's training rows."""
+        other = copy.copy(self)
+        other.n_words = len(self._chosen(self._rows(size, seed)[0])) + 1
+        return other
 
     @property
     def n_train(self) -> int:
@@ -184,7 +187,6 @@ class TextTask:
                 "separator": s.separator,
                 "encoding": s.encoding,
                 "words": [names[i] for i in self._chosen(rows)],
-                "n_words": self.n_words,
             },
             "target": self.outcome.describe(s.target),
         }

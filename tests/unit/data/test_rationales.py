@@ -21,7 +21,7 @@ WORDS = ["a", "silly", "film", ".", "don't", "miss", "it", "!"]
 
 def marked(cell: Any, form: Form, text: str = TEXT, how: Any = "mean") -> list[float]:
     words = locate_words(text)
-    return mark_words(read_cell(cell), form, text, words, how).tolist()
+    return [float(mark) for mark in mark_words(read_cell(cell), form, text, words, how)]
 
 
 def test_words_are_lower_case_with_apostrophes_and_signs_apart() -> None:

@@ -32,15 +32,16 @@ def test_words_are_numbered_and_rationales_marked(tmp_path: Path) -> None:
 
 
 def test_annotators_may_have_a_column_each(tmp_path: Path) -> None:
-    rows = [["review", "label", "a", "b"], ["a silly film", 1, [[2, 7]], [[2, 12]]]]
-    path = write_jsonl(tmp_path / "a.jsonl", rows)
+    header = ["review", "label", "a", "b"]
+    row: list[Any] = ["a silly film", 1, [[2, 7]], [[2, 12]]]
+    path = write_jsonl(tmp_path / "a.jsonl", [header, row])
     loaded = load_texts(settings_of(path, rationale=["a", "b"]))
     assert loaded.parts["train"].regions[0] is not None
     assert loaded.parts["train"].regions[0].tolist() == [0, 1, 0.5]
 
 
 def test_words_may_be_given_as_lists(tmp_path: Path) -> None:
-    rows = [HEADER, [["A", "well-made", "film"], 1, [0, 1, 0]]]
+    rows: list[list[Any]] = [HEADER, [["A", "well-made", "film"], 1, [0, 1, 0]]]
     loaded = load_texts(settings_of(write_jsonl(tmp_path / "a.jsonl", rows)))
     assert list(loaded.lexemes) == ["a", "well", "-", "made", "film"]
     assert loaded.parts["train"].regions[0] is not None
@@ -48,7 +49,7 @@ def test_words_may_be_given_as_lists(tmp_path: Path) -> None:
 
 
 def test_tags_are_those_of_the_text_column(tmp_path: Path) -> None:
-    rows = [["review", "label"], ["a <NEG>silly film</NEG>", 0], ["great", 1]]
+    rows: list[list[Any]] = [["review", "label"], ["a <NEG>silly film</NEG>", 0], ["great", 1]]
     path = write_csv(tmp_path / "a.tsv", rows, "\t")
     loaded = load_texts(settings_of(path, rationale="review"))
     assert (list(loaded.lexemes), loaded.form) == (["a", "silly", "film", "great"], "tags")
@@ -84,7 +85,7 @@ def test_bad_rows_stop_or_are_skipped_and_counted(
 
 
 def test_tags_that_do_not_fit_are_removed_where_rows_are_skipped(tmp_path: Path) -> None:
-    rows = [["review", "label"], ["a <r>silly film", 0], ["<r>great</r>", 1]]
+    rows: list[list[Any]] = [["review", "label"], ["a <r>silly film", 0], ["<r>great</r>", 1]]
     path = write_csv(tmp_path / "a.csv", rows)
     with pytest.raises(LupiError, match=r"row 1: .*tag <r> is never closed"):
         load_texts(settings_of(path, rationale="review"))

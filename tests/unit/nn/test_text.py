@@ -71,7 +71,8 @@ def test_a_bag_of_words_is_linear_in_which_words_there_are() -> None:
     for row, text in enumerate(texts):
         for place, word in enumerate(text.split()):
             x[row, place] = numbers[word]
-    expected = features @ net.trunk.embedding.weight[1:] + net.head.bias  # type: ignore[union-attr, operator, index]
+    weight = net.trunk.get_parameter("embedding.weight")
+    expected = features @ weight[1:] + net.head.get_parameter("bias")
     torch.testing.assert_close(net(x), expected)
 
 
@@ -86,8 +87,8 @@ def test_one_draw_for_all_words_is_noise_at_the_outputs() -> None:
     factor = torch.tensor([1.7, -0.4])[:, None, None]
     with attached(find_sites(net, ["trunk.words"]), {"trunk.words": lambda h: h * factor}):
         noisy = net(X)
-    scores: Tensor = net(X) - net.head.bias  # type: ignore[operator]
-    torch.testing.assert_close(noisy, scores * factor[:, 0] + net.head.bias)
+    bias = net.head.get_parameter("bias")
+    torch.testing.assert_close(noisy, (net(X) - bias) * factor[:, 0] + bias)
 
 
 def test_a_bag_of_words_starts_without_an_opinion_and_drops_whole_words() -> None:

@@ -109,7 +109,8 @@ def test_a_fraction_of_rows_keeps_its_rationale() -> None:
     assert half.has_xstar is not None
     assert all_rows.has_xstar is not None
     assert half.xstar is not None
-    assert (half.has_xstar.sum(), all_rows.has_xstar.sum()) == (10, 20)
+    assert half.has_xstar.sum() == 10
+    assert all_rows.has_xstar.all()
     assert not half.xstar[~half.has_xstar].any()
 
 

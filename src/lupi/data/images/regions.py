@@ -24,12 +24,8 @@ def box_mask(boxes: Tensor, height: int, width: int) -> Tensor:
 
 
 def blackout(x: Tensor, mask: Tensor) -> Tensor:
-    """Black out images (pixels in [0, 1]) outside the mask, or remove words outside it.
-
-    Of texts, x is word numbers (B, T), and those that belong to a rationale (B, 1, T) by half or
-    more stay.
-    """
-    return x * (mask[:, 0] >= 0.5) if mask.dim() == 3 else x * mask
+    """Black out images (pixels in [0, 1]) outside the mask."""
+    return x * mask
 
 
 def mask_box(mask: Tensor) -> Tensor:
