@@ -29,6 +29,7 @@ from lupi.tasks.image import ImageNetworkSettings, ImageTask
 from lupi.tasks.translation import TranslationTask
 from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
 from lupi.tasks.translator import Translator
+from lupi.train.losses import reduce
 
 NETWORK = "vgg16-bn"
 IMAGE_SIZE = 64
@@ -175,7 +176,7 @@ def _training_step(method: Method, batch: Batch) -> Callable[[], None]:
 
     def step() -> None:
         optimizer.zero_grad()
-        method(batch).total.backward()
+        reduce(method(batch), batch).total.backward()
         optimizer.step()
 
     return step

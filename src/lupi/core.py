@@ -19,6 +19,7 @@ from lupi.errors import LupiError
 from lupi.records import Metric
 from lupi.search import Range, Space
 from lupi.settings import Settings
+from lupi.whole_batch import WHOLE, WholeBatch
 
 XstarKind = Literal["region", "vector"]
 """region: a map over the places of x in [0, 1], 1 on what matters: (B, 1, H, W) over the pixels of
@@ -47,6 +48,15 @@ class Batch(NamedTuple):
     xstar: Tensor | None = None
     has_xstar: Tensor | None = None
     """(B,) bool, True where the row carries x*; never None where `xstar` is given."""
+    n_targets: int | None = None
+    """Targets in the whole batch where rows have several each, such as words; None: one each."""
+    whole: WholeBatch = WHOLE
+    """The batch that these rows are all of, or a part of: see `lupi.whole_batch`."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the whole batch."""
+        return self.whole.n_rows(len(self.y))
 
     def privileged(self) -> tuple[Tensor, Tensor]:
         """Return x*, and which rows (B,) have it; other rows of x* are zero.
@@ -58,23 +68,41 @@ class Batch(NamedTuple):
         has = self.has_xstar & torch.isfinite(self.xstar).flatten(1).all(1)
         return self.xstar.where(has.view(-1, *[1] * (self.xstar.dim() - 1)), 0.0), has
 
-    def part(self, rows: range) -> "Batch":
-        """Return rows that follow one another."""
-        chosen = slice(rows.start, rows.stop)
-        x = tuple(t[chosen] for t in self.x) if isinstance(self.x, tuple) else self.x[chosen]
+    def select(self, rows: Tensor | slice) -> "Batch":
+        """Return some rows: a slice, a mask (B,) or indices."""
+        x = self.x
+        if isinstance(x, tuple):
+            make = getattr(x, "_make", tuple)  # of a named tuple
+            x = make(part[rows] for part in x)
+        else:
+            x = x[rows]
         if self.xstar is None or self.has_xstar is None:
-            return Batch(x, self.y[chosen])
-        return Batch(x, self.y[chosen], self.xstar[chosen], self.has_xstar[chosen])
+            return self._replace(x=x, y=self.y[rows])
+        return self._replace(
+            x=x, y=self.y[rows], xstar=self.xstar[rows], has_xstar=self.has_xstar[rows]
+        )
+
+
+class RowLoss(NamedTuple):
+    """A loss of each row. Training minimises its mean over the batch, times `weight`."""
+
+    values: Tensor
+    """(n, ...), a value or several for each row; or their mean (), as PyTorch's losses return."""
+    weight: float = 1.0
+    only_xstar: bool = False
+    """Whether the rows are those with x*; by default all."""
+    n_targets: int | None = None
+    """Where a value is a sum over targets, such as words: how many the whole batch has. The mean
+    is then over targets."""
 
 
 class Losses(NamedTuple):
-    """What a method minimises, and its named parts for the record (detached).
+    """What a method minimises: the sum of these, by name. `train/` reduces them."""
 
-    In a pass that sees some rows of a batch, both are what these rows add: see `lupi.nn.rows`.
-    """
-
-    total: Tensor
-    parts: dict[str, Tensor]
+    rows: Mapping[str, RowLoss]
+    batch: Mapping[str, Tensor] = {}
+    """Losses that are no mean over rows, such as the length of all values of a batch as one
+    vector: what the rows of this pass add to them (`Batch.whole`)."""
 
 
 class Split(Protocol):
@@ -127,7 +155,7 @@ class Task(Protocol):
         ...
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Return the loss of each row, (B,)."""
+        """Return the loss of each row, (B,); of several targets (words), their sum."""
         ...
 
     def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
@@ -243,6 +271,10 @@ class Method(nn.Module):
     def forward(self, batch: Batch) -> Losses:
         """Return the loss: see `loss`."""
         return self.loss(batch)
+
+    def task_loss(self, output: Tensor, batch: Batch) -> RowLoss:
+        """Return the task's loss of each row."""
+        return RowLoss(self.task.example_loss(output, batch.y), n_targets=batch.n_targets)
 
     def predict(self, x: Inputs) -> Tensor:
         """Return the student's output. x* can't be passed: no leak by construction."""

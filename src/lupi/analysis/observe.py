@@ -96,15 +96,9 @@ def _every(split: Split, step: int) -> Iterator[Batch]:
         kept = (torch.arange(len(batch.y)) + first) % step == 0
         first += len(batch.y)
         kept &= batch.privileged()[1]
-        yield Batch(_rows(batch.x, kept), *(part[kept] for part in batch[1:] if part is not None))
+        yield batch.select(kept)
 
 
-def _rows(x: Any, kept: Tensor) -> Any:
-    """Return rows of x, which is a tensor or a named tuple of tensors."""
-    return x[kept] if isinstance(x, Tensor) else type(x)(*(part[kept] for part in x))
-
-
-@torch.no_grad()
 def _look(run: FinishedRun, batch: Batch, seen: Parts, noise: Parts) -> None:
     if not len(batch.y):
         return

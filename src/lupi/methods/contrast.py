@@ -19,10 +19,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Losses, Method, Task
+from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.xstar.restrict import draw_span, without
 from lupi.errors import LupiError
-from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.search import Range, Space
 from lupi.settings import Settings
@@ -70,21 +69,21 @@ class Contrast(Method):
         output = self.net(batch.x)
         plain = self.task.example_loss(output, batch.y)
         contrasts = torch.zeros_like(plain)
-        if rows.any_xstar(has):
-            with rows.with_xstar(), untracked(self.net):
-                removed = self._removed(region[has])
+        if batch.whole.any_xstar(has):
+            with batch.whole.only_xstar(), untracked(self.net):
+                removed = self._removed(region[has], batch)
                 without_it = self.net(without(batch.x[has], removed))
             gain = log_odds(output[has], batch.y[has]) - log_odds(without_it, batch.y[has])
             # An empty region takes nothing out, and there is nothing to contrast.
             each = self._phi(gain / self.settings.mu) * removed.flatten(1).amax(1)
             contrasts[has] = each.to(plain.dtype)
-        task, contrast = rows.mean(plain), self.settings.weight * rows.mean(contrasts)
-        return Losses(task + contrast, {"task": task.detach(), "contrast": contrast.detach()})
+        contrast = RowLoss(contrasts, self.settings.weight)
+        return Losses({"task": RowLoss(plain), "contrast": contrast})
 
-    def _removed(self, region: Tensor) -> Tensor:
+    def _removed(self, region: Tensor, batch: Batch) -> Tensor:
         if not self._removes_span:
             return region
-        return draw_span(region, rows.draw(torch.rand_like, region[:, 0, 0]))
+        return draw_span(region, batch.whole.draw(torch.rand_like, region[:, 0, 0]))
 
     def _phi(self, gain: Tensor) -> Tensor:
         return (1 - gain).relu() if self.settings.loss == "hinge" else F.softplus(-gain)

@@ -14,9 +14,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from lupi.core import Batch, Losses, Method, Stage, Task
+from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
 from lupi.data.xstar.restrict import restrict
-from lupi.nn import rows
 from lupi.nn.soft_labels import SoftReading, count_outputs, imitation_loss
 from lupi.search import Range, Space
 from lupi.settings import Settings
@@ -78,16 +77,15 @@ class Distillation(Method):
         xstar, has = batch.privileged()
         seen = restrict(batch.x, xstar) if self.task.xstar_kind == "region" else xstar
         if self.stage == "teacher":
-            return self._teacher_loss(seen, batch.y, has)
+            return self._teacher_loss(batch, seen, has)
         return self._student_loss(batch, seen, has)
 
-    def _teacher_loss(self, seen: Tensor, y: Tensor, has: Tensor) -> Losses:
-        if not rows.any_xstar(has):
-            nothing = torch.zeros((), device=y.device, requires_grad=True)
-            return Losses(nothing, {"teacher": nothing.detach()})
-        with rows.with_xstar():
-            total = rows.mean(self.task.example_loss(self.teacher(seen[has]), y[has]))
-        return Losses(total, {"teacher": total.detach()})
+    def _teacher_loss(self, batch: Batch, seen: Tensor, has: Tensor) -> Losses:
+        values = torch.zeros(0, device=has.device)
+        if batch.whole.any_xstar(has):
+            with batch.whole.only_xstar():
+                values = self.task.example_loss(self.teacher(seen[has]), batch.y[has])
+        return Losses({"teacher": RowLoss(values, only_xstar=True)})
 
     def _student_loss(self, batch: Batch, seen: Tensor, has: Tensor) -> Losses:
         """A row without x* has its label alone."""
@@ -98,5 +96,4 @@ class Distillation(Method):
         hard = self.task.example_loss(output, batch.y)
         s, kind = self.settings, self.task.output_kind
         soft = imitation_loss(output, advice, s.temperature, s.reading, kind)
-        task, imitation = rows.mean((1 - weight) * hard), rows.mean(weight * soft)
-        return Losses(task + imitation, {"task": task.detach(), "imitation": imitation.detach()})
+        return Losses({"task": RowLoss((1 - weight) * hard), "imitation": RowLoss(weight * soft)})

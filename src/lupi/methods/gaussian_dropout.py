@@ -14,7 +14,6 @@ from pydantic import Field
 from torch import nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.nn import rows
 from lupi.nn.noise import multiplicative_noise
 from lupi.nn.sites import Attachment, find_sites
 from lupi.search import Range, Space
@@ -53,8 +52,7 @@ class GaussianDropout(Method):
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss under noise."""
-        total = rows.mean(self.task.example_loss(self.net(batch.x), batch.y))
-        return Losses(total, {"task": total.detach()})
+        return Losses({"task": self.task_loss(self.net(batch.x), batch)})
 
     def student(self) -> nn.Module:
         """Return a plain copy of the student, without noise."""

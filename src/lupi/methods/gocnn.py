@@ -19,9 +19,8 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Losses, Method, Task
+from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.errors import LupiError
-from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.sites import attached, find_sites, map_sites
 from lupi.search import Range, Space
@@ -80,20 +79,20 @@ class GoCNN(Method):
             return torch.cat([g * region for g, region in zip(groups, regions, strict=True)], dim=1)
 
         with attached(self._sites, {self._name: divide}):
-            task = self._loss(self.net(batch.x), batch)
-        by_group, wrong = torch.zeros_like(task), torch.zeros_like(task)
+            task = self.task.example_loss(self.net(batch.x), batch.y)
+        by_group, wrong = torch.zeros_like(task), torch.zeros_like(task)  # (B,)
         heads = (self.foreground, self.background)
         for group, region, head in zip(groups, regions, heads, strict=True):
-            by_group = by_group + self._loss(head((group * region).mean((2, 3))), batch)
-            wrong = wrong + rows.mean((group * (1 - region)).square().flatten(1).sum(1))
-        suppression = self.settings.suppression * wrong
-        parts = {"task": task, "groups": by_group, "suppression": suppression}
+            output = head((group * region).mean((2, 3)))
+            by_group = by_group + self.task.example_loss(output, batch.y)
+            wrong = wrong + (group * (1 - region)).square().flatten(1).sum(1)
         return Losses(
-            task + by_group + suppression, {name: part.detach() for name, part in parts.items()}
+            {
+                "task": RowLoss(task),
+                "groups": RowLoss(by_group),
+                "suppression": RowLoss(wrong, self.settings.suppression),
+            }
         )
-
-    def _loss(self, output: Tensor, batch: Batch) -> Tensor:
-        return rows.mean(self.task.example_loss(output, batch.y))
 
     def _regions(self, mask: Tensor, has: Tensor) -> tuple[Tensor, Tensor]:
         """Return where object and surroundings are, (B, 1, h, w) each.

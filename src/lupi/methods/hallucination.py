@@ -15,9 +15,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from lupi.core import Batch, Losses, Method, Task
+from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.xstar.restrict import restrict
-from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.taps import leaving, linear_layers, try_pass
 from lupi.search import Range, Space
@@ -89,19 +88,21 @@ class Hallucination(Method):
         with leaving(linear_layers(self.net.hallucination)[0]) as imagined:
             own, hallucinated = self.net.heads(batch.x)
         of_x = self._losses(batch.y, own, hallucinated, (own + hallucinated) / 2)
-        of_xstar = pull = torch.zeros_like(of_x)
-        if rows.any_xstar(has):
-            with rows.with_xstar(), leaving(linear_layers(self.xstar_head)[0]) as real:
+        of_xstar = distance = own.new_zeros(0)
+        if batch.whole.any_xstar(has):
+            with batch.whole.only_xstar(), leaving(linear_layers(self.xstar_head)[0]) as real:
                 output = self._output_of_xstar(batch.x[has], xstar[has])
                 of_xstar = self._losses(batch.y[has], output, (own[has] + output) / 2)
-                pull = self.settings.gamma * self._distance(imagined[0][has], real[0])
-        parts = {"task": of_x, "xstar": of_xstar, "hallucination": pull}
-        total = of_x + of_xstar + pull
-        return Losses(total, {name: part.detach() for name, part in parts.items()})
+                distance = self._distance(imagined[0][has], real[0])
+        losses = {"task": RowLoss(of_x), "xstar": RowLoss(of_xstar, only_xstar=True)}
+        gamma = self.settings.gamma
+        if self.settings.reading == "official":
+            return Losses(losses, {"hallucination": gamma * distance.sum()})
+        return Losses({**losses, "hallucination": RowLoss(distance, gamma, only_xstar=True)})
 
     def _losses(self, y: Tensor, *outputs: Tensor) -> Tensor:
-        each = [rows.mean(self.task.example_loss(output, y)) for output in outputs]
-        return torch.stack(each).sum()
+        """Return the sum of the outputs' losses for each row."""
+        return torch.stack([self.task.example_loss(output, y) for output in outputs]).sum(0)
 
     def _output_of_xstar(self, x: Tensor, xstar: Tensor) -> Tensor:
         """Return d(x*); its passes through the shared convolutions are not recorded there."""
@@ -115,8 +116,6 @@ class Hallucination(Method):
         return output
 
     def _distance(self, imagined: Tensor, real: Tensor) -> Tensor:
-        """Compare activations (B, units) after their ReLU; by the paper, x* is not pulled."""
-        official = self.settings.reading == "official"
-        target = real if official else real.detach()
-        each = (imagined.relu().sigmoid() - target.relu().sigmoid()).square().sum(1)
-        return each.sum() if official else rows.mean(each)
+        """Compare activations (n, units) after their ReLU; by the paper, x* is not pulled."""
+        target = real if self.settings.reading == "official" else real.detach()
+        return (imagined.relu().sigmoid() - target.relu().sigmoid()).square().sum(1)

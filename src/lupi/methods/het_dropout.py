@@ -15,7 +15,7 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
-from lupi.core import Batch, Losses, Method, SequenceTask, Stage, Task
+from lupi.core import Batch, Losses, Method, RowLoss, SequenceTask, Stage, Task
 from lupi.data.images.regions import blackout, mask_box
 from lupi.errors import LupiError
 from lupi.nn import rows
@@ -154,17 +154,15 @@ class HetDropout(Method):
         """Return the task's loss under noise, plus the penalty; in stage `plain`, without both."""
         if self.stage == "plain":
             with self._attachment.detached():
-                total = rows.mean(self.task.example_loss(self.net(batch.x), batch.y))
-            return Losses(total, {"task": total.detach()})
+                return Losses({"task": self.task_loss(self.net(batch.x), batch)})
         self._now = self._site_inputs(batch)
         try:
             output: Tensor = self.net(batch.x)
         finally:
             self._now = None
         y = batch.y.repeat(len(output) // max(len(batch.y), 1), *[1] * (batch.y.dim() - 1))
-        task = rows.mean(self.task.example_loss(output, y))
-        penalty = self.drops.penalty()
-        return Losses(task + penalty, {"task": task.detach(), "penalty": penalty.detach()})
+        task = RowLoss(self.task.example_loss(output, y), n_targets=batch.n_targets)
+        return Losses({"task": task}, {"penalty": self.drops.penalty()})
 
     def logvars(self, batch: Batch) -> Mapping[str, Tensor]:
         """Return log h*(x*) at each site for the rows that have x*."""

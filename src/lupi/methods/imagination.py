@@ -16,8 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Losses, Method, Task
-from lupi.nn import rows
+from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.nn.seq2seq import Memory, Seq2Seq
 from lupi.nn.sites import find_sites, reading, site_shapes
 from lupi.search import Range, Space
@@ -61,11 +60,15 @@ class Imagination(Method):
         """Return the task's loss plus the weighted margin loss of the rows with x*."""
         xstar, has = batch.privileged()
         output, features = self._pass(batch)
-        task = rows.mean(self.task.example_loss(output, batch.y))
-        with rows.with_xstar():
-            image = self._margin_loss(self.imagine(features[has]), xstar[has])
-        image = self.settings.weight * image
-        return Losses(task + image, {"task": task.detach(), "imagination": image.detach()})
+        with batch.whole.only_xstar():
+            every, first = batch.whole.gather(xstar[has])
+        values = self._margin_loss(self.imagine(features[has]), every, first)
+        return Losses(
+            {
+                "task": self.task_loss(output, batch),
+                "imagination": RowLoss(values, self.settings.weight, only_xstar=True),
+            }
+        )
 
     def _pass(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the student's output, and the features (B, n) that x* is predicted from."""
@@ -77,15 +80,19 @@ class Imagination(Method):
         (features,) = seen.values()
         return output, features.flatten(1)
 
-    def _margin_loss(self, imagined: Tensor, xstar: Tensor) -> Tensor:
-        """Return the mean over rows (k, D) of what other rows' x* come too near."""
-        every, first = rows.gather(xstar)  # (K, D): those of other processes, too
+    def _margin_loss(self, imagined: Tensor, every: Tensor, first: int) -> Tensor:
+        """Return by how much other rows' x* come too near, (k,).
+
+        Args:
+            imagined: (k, D).
+            every: x* of all rows of all processes, (K, D).
+            first: where the k rows begin among them.
+        """
         cosine = F.normalize(imagined) @ F.normalize(every).T  # (k, K)
         too_near = (self.settings.margin - cosine.diagonal(first)[:, None] + cosine).relu()
-        places = torch.arange(len(every), device=xstar.device)
-        others = places != places[first : first + len(xstar), None]
-        total: Tensor = (too_near * others).sum()
-        return total / max(rows.count(len(xstar)), 1)
+        places = torch.arange(len(every), device=every.device)
+        others = places != places[first : first + len(imagined), None]
+        return (too_near * others).sum(1)
 
 
 def _mean_state(memory: Memory) -> Tensor:

@@ -17,9 +17,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from lupi.core import Batch, Losses, Method, Task
+from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.errors import LupiError
-from lupi.nn import rows
 from lupi.nn.sites import attached, find_sites, site_shapes
 from lupi.search import Range, Space
 from lupi.settings import Settings
@@ -68,23 +67,22 @@ class InfoDropout(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss under noise, plus the weighted divergence."""
         divergences: list[Tensor] = []
-        noises = {name: partial(self._noise, name, divergences) for name in self._sites}
+        noises = {name: partial(self._noise, name, batch, divergences) for name in self._sites}
         with attached(self._sites, noises):
             output = self.net(batch.x)
-        task = rows.mean(self.task.example_loss(output, batch.y))
         s = self.settings
-        n = rows.count(len(batch.y)) if s.reading == "official" else s.n_train
-        divergence = s.beta / n * torch.stack(divergences).sum()
-        return Losses(task + divergence, {"task": task.detach(), "divergence": divergence.detach()})
+        n = batch.n_rows if s.reading == "official" else s.n_train
+        divergence = RowLoss(torch.stack(divergences).sum(0), s.beta / n)
+        return Losses({"task": self.task_loss(output, batch), "divergence": divergence})
 
-    def _noise(self, name: str, divergences: list[Tensor], h: Tensor) -> Tensor:
-        """Return h under noise; add the site's divergence, a sum over units, to the list."""
+    def _noise(self, name: str, batch: Batch, divergences: list[Tensor], h: Tensor) -> Tensor:
+        """Return h under noise; add the site's divergence (B,), a sum over units, to the list."""
         largest = self.settings.alpha_max
         alpha = ALPHA_MIN + largest * torch.sigmoid(self.alphas[self._indices[name]](h))
         # 0 where the noise is as strong as it may be
         units = -torch.log(alpha / (ALPHA_MIN + largest))
-        divergences.append(rows.mean(units.flatten(1).sum(1)))
-        return h * torch.exp(alpha * rows.draw(torch.randn_like, h))
+        divergences.append(units.flatten(1).sum(1))
+        return h * torch.exp(alpha * batch.whole.draw(torch.randn_like, h))
 
 
 def _alpha_network(shape: torch.Size) -> nn.Module:

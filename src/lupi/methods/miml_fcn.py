@@ -18,10 +18,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Losses, Method, Task
+from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
-from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.heads import head_like
 from lupi.search import Range, Space
@@ -61,20 +60,27 @@ class MimlFcn(Method):
         """Return the task's loss, its distance from the slack, and the fit of the slack."""
         output = self.net(batch.x)
         each = self.task.example_loss(output, batch.y)  # (B,)
-        task, weight = rows.mean(each), self.settings.weight
         if self.settings.reading == "official":
-            gap = rows.total(task - output.amax(1).sum())
-            distance = rows.share(weight * gap.square())
-            return Losses(task + distance, {"task": task.detach(), "slack": distance.detach()})
+            return self._official(each, output, batch)
         xstar, has = batch.privileged()
-        distance = fit = torch.zeros_like(task)
-        if rows.any_xstar(has):
-            with rows.with_xstar():
-                each, slack = each[has], self._slack(batch.x[has], xstar[has])
-                distance = weight * rows.mean((each - slack.detach()).square())
-                fit = rows.mean((each.detach() - slack).square())
-        parts = {"task": task.detach(), "slack": distance.detach(), "fit": fit.detach()}
-        return Losses(task + distance + fit, parts)
+        distance = fit = each.new_zeros(0)
+        if batch.whole.any_xstar(has):
+            with batch.whole.only_xstar():
+                slack = self._slack(batch.x[has], xstar[has])
+            distance = (each[has] - slack.detach()).square()
+            fit = (each[has].detach() - slack).square()
+        return Losses(
+            {
+                "task": RowLoss(each),
+                "slack": RowLoss(distance, self.settings.weight, only_xstar=True),
+                "fit": RowLoss(fit, only_xstar=True),
+            }
+        )
+
+    def _official(self, each: Tensor, output: Tensor, batch: Batch) -> Losses:
+        gap = batch.whole.sum(each.sum() / batch.n_rows - output.amax(1).sum())
+        slack = batch.whole.share(self.settings.weight * gap.square())
+        return Losses({"task": RowLoss(each)}, {"slack": slack})
 
     def _slack(self, x: Tensor, xstar: Tensor) -> Tensor:
         """Return what x* lets expect of the loss of each row, never negative."""

@@ -13,9 +13,8 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Losses, Method, Task
+from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.images.regions import mask_box
-from lupi.nn import rows
 from lupi.nn.heads import head_like
 from lupi.nn.sites import find_sites, reading, site_shapes
 from lupi.search import Range, Space
@@ -58,15 +57,12 @@ class MultitaskBox(Method):
         """Return the task's loss plus the weighted loss of predicting x*."""
         xstar, has = batch.privileged()
         with reading(self._site) as seen:
-            task = rows.mean(self.task.example_loss(self.net(batch.x), batch.y))
+            task = self.task_loss(self.net(batch.x), batch)
         (features,) = seen.values()
         target = mask_box(xstar) if self.task.xstar_kind == "region" else xstar
-        box = self.settings.weight * self._regression(features, target, has)
-        return Losses(task + box, {"task": task.detach(), "box": box.detach()})
-
-    def _regression(self, features: Tensor, target: Tensor, has: Tensor) -> Tensor:
-        """Return the mean over the rows with x*, 0 where there are none."""
-        if not rows.any_xstar(has):
-            return target.new_zeros(())
-        with rows.with_xstar():
-            return rows.weigh(F.smooth_l1_loss(self.head(features[has]), target[has]))
+        distance = target.new_zeros(0)
+        if batch.whole.any_xstar(has):
+            with batch.whole.only_xstar():
+                distance = F.smooth_l1_loss(self.head(features[has]), target[has])
+        box = RowLoss(distance, self.settings.weight, only_xstar=True)
+        return Losses({"task": task, "box": box})

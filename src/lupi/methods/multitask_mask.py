@@ -15,10 +15,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Losses, Method, Task
+from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.images.regions import blackout
 from lupi.errors import LupiError
-from lupi.nn import rows
 from lupi.nn.decoder import Decoder
 from lupi.nn.sites import find_sites, map_sites, reading, site_shapes
 from lupi.search import Range, Space
@@ -83,29 +82,26 @@ class MultitaskMask(Method):
         """Return the task's loss plus the weighted loss of the decoder."""
         mask, has = batch.privileged()
         with reading(self._site) as seen:
-            task = rows.mean(self.task.example_loss(self.net(batch.x), batch.y))
+            task = self.task_loss(self.net(batch.x), batch)
         (features,) = seen.values()
-        loss_of = self._words if self.task.places == "words" else self._pixels
-        places = self.settings.weight * loss_of(features, batch.x, mask, has)
-        return Losses(task + places, {"task": task.detach(), "mask": places.detach()})
+        each = mask.new_zeros(0)
+        if batch.whole.any_xstar(has):
+            with batch.whole.only_xstar():
+                loss_of = self._words if self.task.places == "words" else self._pixels
+                each = loss_of(features[has], batch.x[has], mask[has])
+        places = RowLoss(each, self.settings.weight, only_xstar=True)
+        return Losses({"task": task, "mask": places})
 
-    def _words(self, features: Tensor, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
-        """Return the mean over the words of each row with x*, 0 where there are none."""
-        if not rows.any_xstar(has):
-            return mask.new_zeros(())
-        is_word = (x[has] > 0).to(mask.dtype)  # (b, T)
-        predicted = self.word_decoder(features[has])[..., 0]
-        each = F.binary_cross_entropy_with_logits(predicted, mask[has, 0], reduction="none")
-        with rows.with_xstar():
-            return rows.mean((each * is_word).sum(1) / is_word.sum(1).clamp(min=1))
+    def _words(self, features: Tensor, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the mean over the words of each row, (n,)."""
+        is_word = (x > 0).to(mask.dtype)  # (n, T)
+        predicted = self.word_decoder(features)[..., 0]
+        each = F.binary_cross_entropy_with_logits(predicted, mask[:, 0], reduction="none")
+        return (each * is_word).sum(1) / is_word.sum(1).clamp(min=1)
 
-    def _pixels(self, features: Tensor, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
-        """Return the mean over the pixels of the rows with x*, 0 where there are none."""
-        if not rows.any_xstar(has):
-            return mask.new_zeros(())
-        x, mask = x[has], mask[has]
-        with rows.with_xstar():
-            predicted = self.decoder(features[has])
-            if self.settings.target == "mask":
-                return rows.weigh(F.binary_cross_entropy_with_logits(predicted, mask))
-            return rows.weigh(F.smooth_l1_loss(predicted, blackout(x, mask)))
+    def _pixels(self, features: Tensor, x: Tensor, mask: Tensor) -> Tensor:
+        """Return the mean over all pixels of all rows."""
+        predicted = self.decoder(features)
+        if self.settings.target == "mask":
+            return F.binary_cross_entropy_with_logits(predicted, mask)
+        return F.smooth_l1_loss(predicted, blackout(x, mask))

@@ -6,7 +6,6 @@ Srivastava et al.: "Dropout", JMLR 2014. The rate is the network's (`network.dro
 """
 
 from lupi.core import Batch, Losses, Method
-from lupi.nn import rows
 from lupi.settings import Settings
 
 
@@ -25,5 +24,4 @@ class NoXstar(Method):
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss."""
-        total = rows.mean(self.task.example_loss(self.net(batch.x), batch.y))
-        return Losses(total, {"task": total.detach()})
+        return Losses({"task": self.task_loss(self.net(batch.x), batch)})

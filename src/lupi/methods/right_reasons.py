@@ -15,8 +15,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from lupi.core import Batch, Losses, Method, Task
-from lupi.nn import rows
+from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.nn.sites import find_sites, reading
 from lupi.search import Range, Space
 from lupi.settings import Settings
@@ -69,6 +68,5 @@ class RightReasons(Method):
         else:
             (slope,) = torch.autograd.grad(evidence, x, create_graph=True)
         wrong = (outside * slope).square().flatten(1).sum(1)  # (B,)
-        task = rows.mean(self.task.example_loss(output, batch.y))
-        reasons = self.settings.weight * rows.mean(wrong)
-        return Losses(task + reasons, {"task": task.detach(), "reasons": reasons.detach()})
+        reasons = RowLoss(wrong, self.settings.weight)
+        return Losses({"task": self.task_loss(output, batch), "reasons": reasons})

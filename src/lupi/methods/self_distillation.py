@@ -13,8 +13,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from lupi.core import Batch, Losses, Method, Stage, Task
-from lupi.nn import rows
+from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
 from lupi.nn.soft_labels import SoftReading, count_outputs, imitation_loss
 from lupi.search import Range, Space
 from lupi.settings import Settings
@@ -63,13 +62,11 @@ class SelfDistillation(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the teacher's loss, or the student's."""
         if self.stage == "teacher":
-            total = rows.mean(self.task.example_loss(self.teacher(batch.x), batch.y))
-            return Losses(total, {"teacher": total.detach()})
+            return Losses({"teacher": self.task_loss(self.teacher(batch.x), batch)})
         with torch.no_grad():
             advice = self.teacher.eval()(batch.x)
         output, weight = self.net(batch.x), self.settings.imitation
-        hard = rows.mean(self.task.example_loss(output, batch.y))
+        hard = self.task.example_loss(output, batch.y)
         s, kind = self.settings, self.task.output_kind
         soft = imitation_loss(output, advice, s.temperature, s.reading, kind)
-        task, imitation = (1 - weight) * hard, weight * rows.mean(soft)
-        return Losses(task + imitation, {"task": task.detach(), "imitation": imitation.detach()})
+        return Losses({"task": RowLoss(hard, 1 - weight), "imitation": RowLoss(soft, weight)})

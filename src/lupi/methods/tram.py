@@ -18,7 +18,6 @@ from lupi.core import Batch, Losses, Method, Task
 from lupi.data.images.regions import mask_box
 from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
-from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.nn.taps import entering, linear_layers, try_pass
 from lupi.settings import Settings
@@ -86,9 +85,8 @@ class Tram(Method):
         with entering(self._own_head, cut=True) as seen:
             output = self.net(batch.x)
         with_xstar = self.joint(seen[0], xstar, has)
-        own = rows.mean(self.task.example_loss(output, batch.y))
-        joint = rows.mean(self.task.example_loss(with_xstar, batch.y))
-        return Losses(own + joint, {"task": own.detach(), "xstar": joint.detach()})
+        own, joint = (self.task_loss(out, batch) for out in (output, with_xstar))
+        return Losses({"task": own, "xstar": joint})
 
     @property
     def _own_head(self) -> nn.Module:
@@ -108,14 +106,15 @@ class Tram(Method):
             return xstar, has
         if self.settings.region_input == "box":
             return mask_box(xstar), has
-        return self._features(batch.x, xstar, has), has
+        return self._features(batch, xstar, has), has
 
     @torch.no_grad()
-    def _features(self, x: Tensor, mask: Tensor, has: Tensor) -> Tensor:
+    def _features(self, batch: Batch, mask: Tensor, has: Tensor) -> Tensor:
         """Return phi of the blacked-out images, without a graph; zeros for rows without x*."""
+        x, whole = batch.x, batch.whole
         features = mask.new_zeros(len(x), self._n_features)
-        if rows.any_xstar(has):
-            with rows.with_xstar(), untracked(self.net), entering(self._own_head) as seen:
+        if whole.any_xstar(has):
+            with whole.only_xstar(), untracked(self.net), entering(self._own_head) as seen:
                 self.net(restrict(x[has], mask[has]))
             features[has] = seen[0].to(features.dtype)
         return features

@@ -13,9 +13,8 @@ from typing import ClassVar
 import torch
 from pydantic import Field
 
-from lupi.core import Batch, Losses, Method
+from lupi.core import Batch, Losses, Method, RowLoss
 from lupi.data.xstar.restrict import restrict
-from lupi.nn import rows
 from lupi.nn.batchnorm import untracked
 from lupi.search import Range, Space
 from lupi.settings import Settings
@@ -49,9 +48,8 @@ class Views(Method):
         region, has = batch.privileged()
         plain = self.task.example_loss(self.net(batch.x), batch.y)
         views = torch.zeros_like(plain)
-        if rows.any_xstar(has):
-            with rows.with_xstar(), untracked(self.net):
+        if batch.whole.any_xstar(has):
+            with batch.whole.only_xstar(), untracked(self.net):
                 output = self.net(restrict(batch.x[has], region[has]))
             views[has] = self.task.example_loss(output, batch.y[has])
-        task, view = rows.mean(plain), self.settings.weight * rows.mean(views)
-        return Losses(task + view, {"task": task.detach(), "view": view.detach()})
+        return Losses({"task": RowLoss(plain), "view": RowLoss(views, self.settings.weight)})

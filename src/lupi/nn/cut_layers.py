@@ -1,78 +1,70 @@
-"""Layers that concern more than a row, in passes that see a part of a batch: see `lupi.nn.rows`.
+"""Dropout and batch norm in a pass that sees a part of a batch.
 
-Networks are not changed for this: during such a pass, PyTorch's dropout and batch norm are
-computed otherwise, in whatever module they are called.
+Both concern more than a row: dropout draws for the whole batch, batch norm takes the statistics
+of all processes (`nn.SyncBatchNorm` does that on GPUs only). During such a pass, these layers of
+the method have another `forward`; the network and its weights stay as they are.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from lupi.nn import rows
+from lupi.whole_batch import CutBatch
 
 
 @contextlib.contextmanager
-def passing(part: rows.Part | None) -> Iterator[None]:
-    """Let the forward passes inside the block be those of a part; None: of a whole batch."""
-    with contextlib.nullcontext() if part is None else _OfTheBatch(), rows.seeing(part):
+def layers_of_the_whole_batch(net: nn.Module, whole: CutBatch) -> Iterator[None]:
+    """Let dropout and batch norm act as they would on the whole batch."""
+    layers = [m for m in net.modules() if isinstance(m, (nn.Dropout, _BatchNorm))]
+    for layer in layers:
+        forward = _dropout if isinstance(layer, nn.Dropout) else _batch_norm
+        layer.forward = partial(forward, layer, whole)
+    try:
         yield
+    finally:
+        for layer in layers:
+            del layer.forward
 
 
-class _OfTheBatch(TorchFunctionMode):
-    """Dropout that draws for the whole batch, batch norm over the rows of all processes."""
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        return _INSTEAD.get(func, func)(*args, **kwargs or {})
+def _dropout(layer: nn.Dropout, whole: CutBatch, x: Tensor) -> Tensor:
+    if not layer.training or layer.p == 0:
+        return x
+    return x * whole.draw(lambda like: F.dropout(torch.ones_like(like), layer.p), x)
 
 
-def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    if not training or p == 0:
-        return F.dropout(input, p, training, inplace)
-    return input * rows.draw(lambda whole: F.dropout(torch.ones_like(whole), p), input)
-
-
-def _batch_norm(
-    input: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    if not training:
-        return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+def _batch_norm(layer: _BatchNorm, whole: CutBatch, input: Tensor) -> Tensor:
+    if not layer.training:
+        output: Tensor = type(layer).forward(layer, input)
+        return output
     x = input.to(torch.promote_types(input.dtype, torch.float32))
     dims = [0, *range(2, x.dim())]
     shape = [1, -1, *[1] * (x.dim() - 2)]  # of a value per channel
-    n = rows.total(x.new_tensor(x.numel() / x.shape[1])).clamp(min=1)
-    mean = rows.total(x.sum(dims)) / n
+    n = whole.sum(x.new_tensor(x.numel() / x.shape[1])).clamp(min=1)
+    mean = whole.sum(x.sum(dims)) / n
     centred = x - mean.view(shape)
-    var = rows.total(centred.square().sum(dims)) / n
-    if running_mean is not None and running_var is not None:
-        with torch.no_grad():
-            running_mean.lerp_(mean.to(running_mean.dtype), momentum)
-            unbiased = var * n / (n - 1).clamp(min=1)
-            running_var.lerp_(unbiased.to(running_var.dtype), momentum)
-    out = centred * (var + eps).rsqrt().view(shape)
-    out = out if weight is None else out * weight.view(shape)
-    out = out if bias is None else out + bias.view(shape)
+    var = whole.sum(centred.square().sum(dims)) / n
+    if layer.track_running_stats:
+        _track(layer, mean, var * n / (n - 1).clamp(min=1))
+    out = centred * (var + layer.eps).rsqrt().view(shape)
+    if layer.affine:
+        out = out * layer.weight.view(shape) + layer.bias.view(shape)
     return out.to(input.dtype)
 
 
-_INSTEAD: dict[Callable[..., Any], Callable[..., Any]] = {
-    F.dropout: _dropout,
-    F.batch_norm: _batch_norm,
-}
+@torch.no_grad()
+def _track(layer: _BatchNorm, mean: Tensor, var: Tensor) -> None:
+    """Update the running statistics as PyTorch does."""
+    assert layer.running_mean is not None
+    assert layer.running_var is not None
+    assert layer.num_batches_tracked is not None
+    layer.num_batches_tracked.add_(1)
+    momentum = layer.momentum
+    if momentum is None:  # a cumulative average
+        momentum = 1 / layer.num_batches_tracked.item()
+    layer.running_mean.lerp_(mean.to(layer.running_mean.dtype), momentum)
+    layer.running_var.lerp_(var.to(layer.running_var.dtype), momentum)

@@ -19,7 +19,6 @@ from lupi.data.text.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
 from lupi.data.xstar.controls import control_vectors
 from lupi.data.xstar.sentence_vectors import VectorFiles, Vectors
 from lupi.errors import LupiError
-from lupi.nn.rows import targets
 from lupi.records import Metric
 from lupi.tasks.meteor import find_meteor, score_meteor
 from lupi.tasks.scoring import score_lines
@@ -180,10 +179,8 @@ class TranslationTask:
         return to_learn([source[i] for i in self._rows[:2]], [target[i] for i in self._rows[:2]])[0]
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Return the cross-entropy of each row, (B,); their mean is the mean over tokens."""
-        each = _token_loss(output, y, self.settings.label_smoothing)  # (B, T)
-        batch = targets(y)
-        return each.sum(1) * len(batch) / (batch != PAD).sum()
+        """Return the cross-entropy of each row, (B,): the sum over its tokens."""
+        return _token_loss(output, y, self.settings.label_smoothing).sum(1)
 
     def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return the sum of losses, the right tokens and how sure the first is; and all tokens."""

@@ -17,13 +17,13 @@ import torch
 from lightning_fabric import Fabric
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from lupi.core import Batch, Losses, Method, Split, Splits, Stage, Task, derive_seed
+from lupi.core import Batch, Method, Split, Splits, Stage, Task, derive_seed
 from lupi.nn.batchnorm import reestimate
-from lupi.nn.cut_layers import passing
 from lupi.records import Metric
 from lupi.train.evaluate import describe_noise, outputs
 from lupi.train.files import TrainingFiles
-from lupi.train.parts import parts_of
+from lupi.train.losses import Reduced, reduce
+from lupi.train.parts import parts_of, passing
 from lupi.train.processes import alone, as_input, placed, total_over
 from lupi.train.schedules import Schedule
 from lupi.train.settings import TrainSettings
@@ -208,11 +208,11 @@ def _train_epoch(
     return means if all(map(math.isfinite, means.values())) else {}
 
 
-def _passes(fabric: Fabric, module: Any, batch: Batch, accumulate: int) -> Iterator[Losses]:
+def _passes(fabric: Fabric, module: Any, batch: Batch, accumulate: int) -> Iterator[Reduced]:
     """Pass what this process has of a batch forward and back, and yield the losses."""
     n_processes = fabric.world_size
     parts = parts_of(batch, accumulate, n_processes, fabric.global_rank)
-    for i, (own, part) in enumerate(parts, start=1):
+    for i, part in enumerate(parts, start=1):
         is_last = i == len(parts)
         # All passes draw the noise of the whole batch, and the last one leaves its state.
         devices = [fabric.device] if fabric.device.type == "cuda" else []
@@ -220,8 +220,8 @@ def _passes(fabric: Fabric, module: Any, batch: Batch, accumulate: int) -> Itera
             torch.random.fork_rng(devices, enabled=not is_last),
             fabric.no_backward_sync(module, enabled=not is_last),
         ):
-            with passing(part):
-                losses = module(fabric.to_device(own))
+            with passing(module, part):
+                losses = reduce(module(fabric.to_device(part)), part)
             # Gradients add up, where data-parallel training would take their mean.
             fabric.backward(losses.total * n_processes if n_processes > 1 else losses.total)
         yield losses

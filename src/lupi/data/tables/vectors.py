@@ -21,9 +21,5 @@ class VectorSplit:
         """Yield all rows: in order, or shuffled by the generator."""
         n = len(self)
         order = torch.arange(n) if shuffle is None else torch.randperm(n, generator=shuffle)
-        x, y, xstar, has_xstar = self.rows
         for chosen in torch.split(order, batch_size):
-            if xstar is None or has_xstar is None:
-                yield Batch(x[chosen], y[chosen])
-            else:
-                yield Batch(x[chosen], y[chosen], xstar[chosen], has_xstar[chosen])
+            yield self.rows.select(chosen)

@@ -98,6 +98,7 @@ class SentenceSplit:
 
     def _batch(self, rows: NDArray[np.int64]) -> Batch:
         x, y = to_learn([self.source[i] for i in rows], [self.target[i] for i in rows])
+        n_targets = int((y != PAD).sum())
         if self.xstar is None or self.has_xstar is None:
-            return Batch(x, y)
-        return Batch(x, y, self.xstar[rows], self.has_xstar[rows])
+            return Batch(x, y, n_targets=n_targets)
+        return Batch(x, y, self.xstar[rows], self.has_xstar[rows], n_targets)

@@ -1,0 +1,37 @@
+"""The losses of a pass, reduced to what training minimises."""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from lupi.core import Batch, Losses, RowLoss
+
+
+class Reduced(NamedTuple):
+    """What the rows of a pass add to the loss of their batch."""
+
+    total: Tensor
+    parts: dict[str, Tensor]
+    """Each loss by its name, detached; they add up to the total."""
+
+
+def reduce(losses: Losses, batch: Batch) -> Reduced:
+    """Take the mean of each loss over the rows it concerns, and add them up by their weights."""
+    parts = {name: _mean(loss, batch) for name, loss in losses.rows.items()}
+    parts |= losses.batch
+    first, *others = parts.values()
+    total = first
+    for part in others:
+        total = total + part
+    if not total.requires_grad:  # no row of the batch has x*
+        total = total.clone().requires_grad_()
+    return Reduced(total, {name: part.detach() for name, part in parts.items()})
+
+
+def _mean(loss: RowLoss, batch: Batch) -> Tensor:
+    values = loss.values
+    if loss.n_targets is not None:
+        values = values * batch.n_rows / loss.n_targets
+    if values.dim():
+        values = values.mean() if len(values) else values.sum()
+    return loss.weight * batch.whole.share_of_mean(values, loss.only_xstar)
