@@ -13,13 +13,13 @@ from torch import Tensor, distributed
 
 from lupi.core import Batch, Method, Task
 from lupi.methods.registry import build_method
-from lupi.nn.cut_layers import passing
 from lupi.tasks.registry import build_task
-from lupi.train.parts import parts_of
+from lupi.train.parts import parts_of, passing
 from lupi.train.processes import together
 from lupi.train.run import run
 from lupi.train.settings import TrainSettings
 from made_runs import SETTINGS, streamed
+from reduced import losses_of
 
 
 @cache
@@ -34,7 +34,7 @@ def differences(name: str, variant: Variant, n_rows: int) -> list[str]:
     method = build_method(variant.method, variant.settings, task.network(), task).double()
     for parameter in method.parameters():  # where h* is zero it does not depend on x*
         parameter.data.add_(0.05 * torch.randn_like(parameter))
-    batch = shown_to(method, batch_of(task, 2 * n_rows, xstar_frac=0.5)).part(range(n_rows))
+    batch = shown_to(method, batch_of(task, 2 * n_rows, xstar_frac=0.5)).select(slice(n_rows))
     different = []
     for stage in in_each_stage(method):
         whole, cut = _numbers(method, batch, 1), _numbers(method, batch, 2)
@@ -54,15 +54,15 @@ def _numbers(method: Method, batch: Batch, n_processes: int) -> dict[str, Tensor
     torch.manual_seed(2)
     method.train().zero_grad()
     rank = int(os.environ["RANK"]) if n_processes > 1 else 0
-    ((own, part),) = parts_of(_double(batch), 1, n_processes, rank)
-    with passing(part):
-        losses = method(own)
+    (part,) = parts_of(_double(batch), 1, n_processes, rank)
+    with passing(method, part):
+        losses = losses_of(method, part)
     losses.total.backward()
     numbers = {"loss": losses.total.detach(), **losses.parts}
     numbers |= {key: w.grad for key, w in method.named_parameters() if w.grad is not None}
     numbers = {key: value.clone() for key, value in numbers.items()}  # some share their memory
     for value in numbers.values():
-        if part is not None:
+        if n_processes > 1:
             distributed.all_reduce(value)
     for key, buffer in method.named_buffers():
         numbers[f"{key} after it"] = buffer.clone()
@@ -76,7 +76,7 @@ def _double(batch: Batch) -> Batch:
 
     assert batch.xstar is not None
     x = tuple(map(convert, batch.x)) if isinstance(batch.x, tuple) else convert(batch.x)
-    return Batch(x, convert(batch.y), convert(batch.xstar), batch.has_xstar)
+    return batch._replace(x=x, y=convert(batch.y), xstar=convert(batch.xstar))
 
 
 def rows_seen(shards: str, n_processes: int, rank: int) -> list[list[str]]:
@@ -86,7 +86,7 @@ def rows_seen(shards: str, n_processes: int, rank: int) -> list[list[str]]:
     epochs = []
     for epoch in range(2):
         batches = train.batches(settings.train.batch_size, torch.Generator().manual_seed(epoch))
-        own = [parts_of(batch, 1, n_processes, rank)[0][0] for batch in batches]
+        own = [parts_of(batch, 1, n_processes, rank)[0] for batch in batches]
         images = [image for batch in own for image in batch.x]
         epochs.append([hashlib.sha256(image.numpy()).hexdigest() for image in images])
     return epochs

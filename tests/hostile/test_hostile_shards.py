@@ -65,7 +65,7 @@ def read(files: Files) -> list[list[bytes]]:
         shuffle = torch.Generator().manual_seed(0)
         passes = splits.train.batches(3, shuffle), splits.val.batches(3), splits.test.batches(3)
         return [
-            [t.numpy().tobytes() for batch in batches for t in batch if t is not None]
+            [t.numpy().tobytes() for batch in batches for t in batch if isinstance(t, torch.Tensor)]
             for batches in passes
         ]
 

@@ -99,6 +99,7 @@ def _every(split: Split, step: int) -> Iterator[Batch]:
         yield batch.select(kept)
 
 
+@torch.no_grad()
 def _look(run: FinishedRun, batch: Batch, seen: Parts, noise: Parts) -> None:
     if not len(batch.y):
         return

@@ -129,9 +129,11 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         self.mean_, self.scale_ = _moments(_dense(X))
         x = self._standardised(X)
         train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
+        rows = Batch(torch.from_numpy(x), torch.from_numpy(y))
+        privileged = rows._replace(xstar=torch.from_numpy(xs), has_xstar=torch.from_numpy(has))
         return ArrayTask(
-            Batch(*(torch.from_numpy(part[train]) for part in (x, y, xs, has))),
-            Batch(torch.from_numpy(x[val]), torch.from_numpy(y[val])),
+            privileged.select(torch.from_numpy(train)),
+            rows.select(torch.from_numpy(val)),
             n_classes,
             TableNetworkSettings.parse(self._given("n_hidden", "n_layers", "dropout"), "network"),
         )

@@ -92,7 +92,8 @@ class Imagination(Method):
         too_near = (self.settings.margin - cosine.diagonal(first)[:, None] + cosine).relu()
         places = torch.arange(len(every), device=every.device)
         others = places != places[first : first + len(imagined), None]
-        return (too_near * others).sum(1)
+        each: Tensor = (too_near * others).sum(1)
+        return each
 
 
 def _mean_state(memory: Memory) -> Tensor:

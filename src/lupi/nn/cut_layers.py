@@ -20,10 +20,15 @@ from lupi.whole_batch import CutBatch
 @contextlib.contextmanager
 def layers_of_the_whole_batch(net: nn.Module, whole: CutBatch) -> Iterator[None]:
     """Let dropout and batch norm act as they would on the whole batch."""
-    layers = [m for m in net.modules() if isinstance(m, (nn.Dropout, _BatchNorm))]
-    for layer in layers:
-        forward = _dropout if isinstance(layer, nn.Dropout) else _batch_norm
-        layer.forward = partial(forward, layer, whole)
+    layers: list[nn.Module] = []
+    for layer in net.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.forward = partial(_dropout, layer, whole)  # type: ignore[method-assign]
+        elif isinstance(layer, _BatchNorm):
+            layer.forward = partial(_batch_norm, layer, whole)  # type: ignore[method-assign]
+        else:
+            continue
+        layers.append(layer)
     try:
         yield
     finally:

@@ -31,7 +31,7 @@ def write_samples(
     batch = next(iter(splits.train.batches(4 * N_SAMPLES)))
     if task.places is None or batch.xstar is None or batch.has_xstar is None:
         return
-    shown = Batch(*(t[batch.has_xstar][:N_SAMPLES] for t in batch if t is not None))
+    shown = batch.select(batch.has_xstar.nonzero()[:N_SAMPLES, 0])
     if not len(shown.y):
         return
     batch = as_input(fabric, shown)

@@ -57,7 +57,7 @@ def both(made: tuple[Path, Path], tmp_path: Path) -> tuple[ImageTask, ImageTask]
 
 
 def whole(split: Split, shuffle: torch.Generator | None = None) -> Batch:
-    columns: Any = zip(*split.batches(4, shuffle), strict=True)
+    columns: Any = zip(*(batch[:4] for batch in split.batches(4, shuffle)), strict=True)
     joined: Any = (None if column[0] is None else torch.cat(column) for column in columns)
     return Batch(*joined)
 

@@ -8,12 +8,13 @@ from lupi.core import Batch
 from lupi.errors import LupiError
 from lupi.methods.contrast import Contrast, ContrastSettings, log_odds
 from made_words import WordTask
+from reduced import losses_of
 
 
 def contrast_of(batch: Batch, **settings: object) -> float:
     task = WordTask([0.0, 1.0, 0.5, -0.25])
     parsed = ContrastSettings.parse(settings, "settings")
-    return float(Contrast(task.network(), task, parsed)(batch).parts["contrast"])
+    return float(losses_of(Contrast(task.network(), task, parsed), batch).parts["contrast"])
 
 
 def a_text(y: int, region: list[float]) -> Batch:

@@ -6,6 +6,7 @@ from conftest import VectorTask, digits_task
 from lupi.core import Batch
 from lupi.methods.distillation import Distillation, DistillationSettings
 from lupi.methods.self_distillation import SelfDistillation, SelfDistillationSettings
+from reduced import losses_of
 
 
 def build(task: VectorTask, **settings: object) -> Distillation:
@@ -31,7 +32,7 @@ def test_the_loss_by_hand() -> None:
     output = method.net(batch.x)
     hard = nn.functional.cross_entropy(output, batch.y)
     imitation = -(soft * output.log_softmax(1)).sum(1).mean()
-    losses = method(batch)
+    losses = losses_of(method, batch)
     assert losses.total.item() == pytest.approx((0.75 * hard + 0.25 * imitation).item())
     assert losses.parts["task"].item() == pytest.approx(0.75 * hard.item())
 
@@ -42,7 +43,8 @@ def test_rows_without_xstar_have_their_label_alone() -> None:
     has = batch.has_xstar
     assert has is not None
     hard = nn.functional.cross_entropy(method.net(batch.x), batch.y, reduction="none")
-    assert method(batch).parts["task"].item() == pytest.approx(hard[~has].sum().item() / 8)
+    of_labels = losses_of(method, batch).parts["task"]
+    assert of_labels.item() == pytest.approx(hard[~has].sum().item() / 8)
 
 
 def test_the_teacher_of_a_region_sees_the_object_alone() -> None:
@@ -53,9 +55,9 @@ def test_the_teacher_of_a_region_sees_the_object_alone() -> None:
     elsewhere = batch._replace(x=torch.where(batch.xstar > 0, batch.x, 1 - batch.x))
     with method.during(method.stages()[0]):
         torch.manual_seed(0)
-        seen = method(batch).total
+        seen = losses_of(method, batch).total
         torch.manual_seed(0)
-        assert torch.equal(seen, method(elsewhere).total)
+        assert torch.equal(seen, losses_of(method, elsewhere).total)
 
 
 def test_the_teacher_rests_while_the_student_learns() -> None:

@@ -9,6 +9,7 @@ from lupi.core import Batch, Places, XstarKind
 from lupi.errors import LupiError
 from lupi.methods.gocnn import GoCNN, GoCNNSettings
 from lupi.nn.sites import Site
+from reduced import losses_of
 
 
 class MapTask(VectorTask):
@@ -43,7 +44,7 @@ LEFT = torch.tensor([[[[1.0, 0.0], [1.0, 0.0]]]])
 
 
 def parts(method: GoCNN, x: Tensor, mask: Tensor = LEFT, has: bool = True) -> dict[str, float]:
-    losses = method(Batch(x, torch.tensor([0]), mask, torch.tensor([has])))
+    losses = losses_of(method, Batch(x, torch.tensor([0]), mask, torch.tensor([has])))
     return {name: part.item() for name, part in losses.parts.items()}
 
 

@@ -5,6 +5,7 @@ from conftest import VectorTask, digits_task
 from lupi.core import Batch
 from lupi.methods.hallucination import Hallucination, HallucinationSettings
 from lupi.tasks.digits import DigitsTask
+from reduced import losses_of
 
 
 def build(task: DigitsTask | VectorTask, **settings: object) -> Hallucination:
@@ -20,16 +21,28 @@ def test_distance_by_hand() -> None:
     """Sigmoids after the ReLU are .5 and .75 of the first unit, .5 and .5 of the second."""
     imagined = torch.tensor([[0.0, -3.0], [0.0, -3.0]])
     real = torch.tensor([[3.0, 1.0], [3.0, 1.0]]).log()
-    assert build(VectorTask())._distance(imagined, real).item() == pytest.approx(0.0625)
-    official = build(VectorTask(), reading="official")
-    assert official._distance(imagined, real).item() == pytest.approx(0.125)
+    distance = build(VectorTask())._distance(imagined, real)
+    assert distance.tolist() == pytest.approx([0.0625, 0.0625])
+
+
+def test_the_official_distance_is_a_sum_over_rows() -> None:
+    task = VectorTask()
+    batch, paper = a_batch(task), build(task)
+    official = build(task, reading="official")
+    official.load_state_dict(paper.state_dict())
+    mean, total = (
+        losses_of(method.eval(), batch).parts["hallucination"].item()
+        for method in (paper, official)
+    )
+    assert mean > 0
+    assert total == pytest.approx(8 * mean)
 
 
 @pytest.mark.parametrize("reading", ["paper", "official"])
 def test_by_the_paper_xstar_is_not_pulled(reading: str) -> None:
     real = torch.randn(2, 3, requires_grad=True)
     imagined = torch.randn(2, 3, requires_grad=True)
-    build(VectorTask(), reading=reading)._distance(imagined, real).backward()
+    build(VectorTask(), reading=reading)._distance(imagined, real).sum().backward()
     assert imagined.grad is not None
     assert (real.grad is not None) == (reading == "official")
 
@@ -45,11 +58,11 @@ def test_the_prediction_is_the_mean_of_two_heads_on_one_trunk() -> None:
 def test_the_hallucination_comes_nearer_to_xstar() -> None:
     task = digits_task(dropout=0.0)
     method, batch = build(task), a_batch(task)
-    first = method(batch).parts["hallucination"]
+    first = losses_of(method, batch).parts["hallucination"]
     optimizer = torch.optim.Adam(method.parameters(), 1e-2)
     for _ in range(20):
         optimizer.zero_grad()
-        losses = method(batch)
+        losses = losses_of(method, batch)
         losses.total.backward()
         optimizer.step()
     assert losses.parts["hallucination"] < first / 4

@@ -8,6 +8,7 @@ from conftest import VectorTask
 from lupi.core import Batch
 from lupi.errors import LupiError
 from lupi.methods.info_dropout import InfoDropout, InfoDropoutSettings
+from reduced import losses_of
 
 ALPHA = 0.001 + 0.3 / 2
 """Where the sigmoid is at its middle."""
@@ -27,7 +28,7 @@ def a_batch(n: int = 5) -> Batch:
 
 
 def divergence(method: InfoDropout) -> float:
-    part: Tensor = method(a_batch()).parts["divergence"]
+    part: Tensor = losses_of(method, a_batch()).parts["divergence"]
     return part.item()
 
 
@@ -55,7 +56,7 @@ def test_the_most_noise_costs_nothing() -> None:
 
 def test_noise_is_log_normal() -> None:
     h = torch.full((20_000, UNITS), 2.0)
-    z = build()._noise("2", [], h)
+    z = build()._noise("2", a_batch(), [], h)
     logs = (z / h).log()
     assert logs.mean().item() == pytest.approx(0, abs=1e-3)
     assert logs.std().item() == pytest.approx(ALPHA, rel=0.01)
@@ -69,13 +70,13 @@ def test_noise_depends_on_x() -> None:
     for value in (-3.0, 3.0):
         h = torch.full((20_000, UNITS), value)
         alpha = 0.001 + 0.3 / (1 + math.exp(-value))
-        spread = (method._noise("2", [], h) / h).log().std()
+        spread = (method._noise("2", a_batch(), [], h) / h).log().std()
         assert spread.item() == pytest.approx(alpha, rel=0.02)
 
 
 def test_bernoulli_dropout_rests_while_training_and_is_back_in_the_student() -> None:
     method, batch = build(alpha_max=1e-6), a_batch()
-    loss = method(batch).parts["task"]
+    loss = losses_of(method, batch).parts["task"]
     clean = method.task.example_loss(method.eval().predict(batch.x), batch.y).mean()
     assert loss.item() == pytest.approx(clean.item(), rel=0.01)
     dropout = method.student().get_submodule("2")

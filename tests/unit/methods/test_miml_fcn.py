@@ -6,6 +6,7 @@ from conftest import VectorTask, digits_task
 from lupi.core import Batch
 from lupi.errors import LupiError
 from lupi.methods.miml_fcn import MimlFcn, MimlFcnSettings
+from reduced import losses_of
 
 SLACK = torch.nn.functional.softplus(torch.tensor(0.4)).item()
 
@@ -38,7 +39,7 @@ def test_parts_by_hand() -> None:
     method, batch = build(weight=0.1), a_batch(has=False)
     each = method.task.example_loss(method.net(batch.x), batch.y)
     square = (each[:2] - SLACK).square().mean().item()  # of the rows that have x*
-    parts = method(batch).parts
+    parts = losses_of(method, batch).parts
     assert parts["task"].item() == pytest.approx(each.mean().item())
     assert parts["slack"].item() == pytest.approx(0.1 * square, rel=1e-5)
     assert parts["fit"].item() == pytest.approx(square, rel=1e-5)
@@ -46,7 +47,7 @@ def test_parts_by_hand() -> None:
 
 def test_an_example_weighs_by_how_far_it_is_from_its_slack() -> None:
     method, batch = build(weight=0.3), a_batch()
-    method(batch).total.backward()
+    losses_of(method, batch).total.backward()
     weight = method.net.get_parameter("weight")
     each = method.task.example_loss(method.net(batch.x), batch.y)
     weighed = ((1 + 2 * 0.3 * (each.detach() - SLACK)) * each).mean()
@@ -58,7 +59,7 @@ def test_an_example_weighs_by_how_far_it_is_from_its_slack() -> None:
 def test_the_slack_network_learns_at_any_weight() -> None:
     task = VectorTask()
     method = MimlFcn(task.network(), task, MimlFcnSettings(weight=0.0)).train()
-    method(a_batch()).total.backward()
+    losses_of(method, a_batch()).total.backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in method.slack.parameters())
 
 
@@ -77,9 +78,9 @@ def test_official_reading_knows_no_xstar() -> None:
     output = method.net(batch.x)
     task = method.task.example_loss(output, batch.y).mean()
     expected = task + 0.01 * (task - output.amax(1).sum()) ** 2
-    total = method(batch).total
+    total = losses_of(method, batch).total
     assert total.item() == pytest.approx(expected.item(), rel=1e-6)
-    assert torch.equal(total, method(batch._replace(xstar=batch.xstar.roll(1, 0))).total)
+    assert torch.equal(total, losses_of(method, batch._replace(xstar=batch.xstar.roll(1, 0))).total)
     assert len(list(method.parameters())) == len(list(method.net.parameters()))
 
 

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from conftest import VectorTask, digits_task
 from lupi.core import Batch, Task
 from lupi.methods.multitask_box import MultitaskBox, MultitaskBoxSettings
+from reduced import losses_of
 
 
 def build(task: Task, **settings: object) -> MultitaskBox:
@@ -25,7 +26,7 @@ def test_loss_of_a_box() -> None:
     batch = Batch(torch.rand(2, 1, 24, 24), torch.tensor([0, 1]), mask, has)
     # centre (1/4, 1/2), size (1/2, 1): smooth L1 of zeros is half the mean of the squares
     expected = 0.1 * (0.25**2 + 0.5**2 + 0.5**2 + 1) / 4 / 2
-    parts = build(digits_task())(batch).parts
+    parts = losses_of(build(digits_task()), batch).parts
     assert parts["box"].item() == pytest.approx(expected, rel=1e-6)
 
 
@@ -34,7 +35,7 @@ def test_loss_of_a_vector() -> None:
     batch = Batch(torch.rand(2, 6), torch.tensor([0, 1]), xstar, torch.tensor([True, False]))
     # smooth L1: half the square below 1, distance less a half above
     expected = 0.3 * (0.5**2 / 2 + 2.5) / 2
-    parts = build(VectorTask(), weight=0.3)(batch).parts
+    parts = losses_of(build(VectorTask(), weight=0.3), batch).parts
     assert parts["box"].item() == pytest.approx(expected, rel=1e-6)
 
 
@@ -61,7 +62,7 @@ def test_the_second_task_teaches_the_convolutions() -> None:
         torch.manual_seed(0)
         method = MultitaskBox(task.network(), task, MultitaskBoxSettings(weight=weight)).train()
         torch.manual_seed(0)
-        method(batch).total.backward()
+        losses_of(method, batch).total.backward()
         net = method.net
         gradients.append(
             [net.get_parameter(n).grad for n in ("trunk.block1.0.weight", "head.fc1.weight")]

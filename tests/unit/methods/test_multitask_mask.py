@@ -8,6 +8,7 @@ from conftest import digits_task
 from lupi.core import Batch
 from lupi.errors import LupiError
 from lupi.methods.multitask_mask import MultitaskMask, MultitaskMaskSettings
+from reduced import losses_of
 
 
 def build(bias: float = 0.0, **settings: object) -> MultitaskMask:
@@ -32,14 +33,14 @@ def a_batch() -> Batch:
 def test_cross_entropy_of_a_mask() -> None:
     # log 3 is a probability of 3/4, right on a quarter of the pixels
     expected = 0.1 * -(0.25 * math.log(0.75) + 0.75 * math.log(0.25))
-    parts = build(bias=math.log(3))(a_batch()).parts
+    parts = losses_of(build(bias=math.log(3)), a_batch()).parts
     assert parts["mask"].item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_rgb_of_the_blacked_out_image() -> None:
     # predicts 0.1 everywhere; the image is 0.5 on a quarter, black elsewhere
     expected = 0.2 * (0.25 * 0.4**2 + 0.75 * 0.1**2) / 2
-    parts = build(bias=0.1, target="rgb", weight=0.2)(a_batch()).parts
+    parts = losses_of(build(bias=0.1, target="rgb", weight=0.2), a_batch()).parts
     assert parts["mask"].item() == pytest.approx(expected, rel=1e-5)
 
 

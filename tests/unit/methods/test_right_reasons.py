@@ -8,6 +8,7 @@ from conftest import VectorTask
 from lupi.core import Batch, Places, XstarKind
 from lupi.methods.right_reasons import RightReasons, RightReasonsSettings
 from made_words import WordTask
+from reduced import losses_of
 
 
 class LinearImages(VectorTask):
@@ -38,7 +39,7 @@ def test_gradients_outside_the_region_are_squared_and_summed() -> None:
     region = torch.tensor([0.0, 1.0, 0.0]).view(1, 1, 1, 3).repeat(2, 1, 1, 1)
     batch = Batch(x, torch.tensor([0, 1]), region, torch.tensor([True, False]))
     expected = 10.0 * slope(0.8) ** 2 * (1**2 + 3**2) / 2  # one of two rows has x*
-    assert float(method(batch).parts["reasons"]) == pytest.approx(expected, rel=1e-5)
+    assert float(losses_of(method, batch).parts["reasons"]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_word_has_the_gradient_of_a_factor_at_its_vector() -> None:
@@ -47,7 +48,7 @@ def test_a_word_has_the_gradient_of_a_factor_at_its_vector() -> None:
     x, region = torch.tensor([[1, 2, 3]]), torch.tensor([[[1.0, 0.0, 0.0]]])
     batch = Batch(x, torch.tensor([1]), region, torch.tensor([True]))
     expected = slope(1.25) ** 2 * (0.5**2 + 0.25**2)
-    assert float(method(batch).parts["reasons"]) == pytest.approx(expected, rel=1e-5)
+    assert float(losses_of(method, batch).parts["reasons"]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_penalty_makes_outside_weights_smaller() -> None:
@@ -55,7 +56,7 @@ def test_the_penalty_makes_outside_weights_smaller() -> None:
     method = RightReasons(task.network(), task, RightReasonsSettings(weight=100.0))
     x, region = torch.tensor([[1, 2, 3]]), torch.tensor([[[1.0, 0.0, 0.0]]])
     batch = Batch(x, torch.tensor([1]), region, torch.tensor([True]))
-    method(batch).total.backward()
+    losses_of(method, batch).total.backward()
     weight = next(method.parameters())
     assert weight.grad is not None
     assert (weight.grad[2, 1] > 0) == (weight[2, 1] > 0)

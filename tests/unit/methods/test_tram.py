@@ -6,6 +6,7 @@ from conftest import VectorTask, digits_task
 from lupi.core import Batch
 from lupi.errors import LupiError
 from lupi.methods.tram import JointHead, Tram, TramSettings
+from reduced import losses_of
 
 
 class WithoutDropout(VectorTask):
@@ -22,7 +23,7 @@ def test_features_learn_through_the_head_that_sees_xstar_alone() -> None:
     net = task.network()
     method = Tram(net, task, TramSettings())
     batch = a_batch(task)
-    method(batch).total.backward()
+    losses_of(method, batch).total.backward()
     of_both = net.get_submodule("0").weight.grad.clone()  # type: ignore[union-attr, operator]
     own = net.get_submodule("2").weight.grad.clone()  # type: ignore[union-attr, operator]
     net.zero_grad()

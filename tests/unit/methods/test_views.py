@@ -5,6 +5,7 @@ from conftest import digits_task
 from lupi.core import Batch
 from lupi.methods.views import Views, ViewsSettings
 from made_words import WordTask
+from reduced import losses_of
 
 
 def test_a_view_is_the_text_of_the_rationale_alone() -> None:
@@ -13,7 +14,7 @@ def test_a_view_is_the_text_of_the_rationale_alone() -> None:
     x = torch.tensor([[1, 2], [1, 2]])
     region = torch.tensor([[[0.0, 1.0]], [[1.0, 0.0]]])
     batch = Batch(x, torch.tensor([1, 1]), region, torch.tensor([True, False]))
-    losses = method(batch)
+    losses = losses_of(method, batch)
 
     def cross_entropy(logit: float) -> torch.Tensor:
         return torch.tensor(-logit).exp().log1p()
@@ -28,5 +29,5 @@ def test_where_the_region_is_everything_the_view_is_the_image() -> None:
     method = Views(task.network(), task, ViewsSettings(weight=2.0)).train()
     x, region = torch.rand(6, 1, 24, 24), torch.ones(6, 1, 24, 24)
     batch = Batch(x, torch.arange(6), region, torch.ones(6, dtype=torch.bool))
-    parts = method(batch).parts
+    parts = losses_of(method, batch).parts
     assert parts["view"].item() == pytest.approx(2 * parts["task"].item(), rel=1e-5)

@@ -17,6 +17,7 @@ from lupi.tasks.translation import TranslationTask
 from lupi.tasks.translator import AT_ONCE, Translator
 from lupi.train.evaluate import outputs
 from made_text import N_LINES, NOUNS, translation_task, write_texts
+from reduced import losses_of
 
 
 def test_splits_have_pairs_and_training_rows_alone_have_xstar(tmp_path: Path) -> None:
@@ -76,16 +77,16 @@ def test_a_task_without_xstar_is_for_methods_without(tmp_path: Path) -> None:
         build_method("het-dropout", {}, task.network(), task)
 
 
-def test_the_mean_of_the_rows_losses_is_that_of_tokens(tmp_path: Path) -> None:
+def test_the_loss_of_a_batch_is_the_mean_over_its_tokens(tmp_path: Path) -> None:
     task = translation_task(tmp_path)
-    net = task.network().eval()
+    method = build_method("no-xstar", {}, task.network(), task).eval()
     batch = next(task.splits(20, seed=0).train.batches(999))
-    output = net(batch.x)
     tokens = batch.y != PAD
+    output = method.predict(batch.x)
     expected = torch.nn.functional.cross_entropy(output[tokens], batch.y[tokens])
-    assert torch.allclose(task.example_loss(output, batch.y).mean(), expected, atol=1e-6)
-    smooth = translation_task(tmp_path, label_smoothing=0.5)
-    assert not torch.allclose(smooth.example_loss(output, batch.y).mean(), expected, atol=1e-3)
+    assert torch.allclose(losses_of(method, batch).total, expected, atol=1e-6)
+    method.task = translation_task(tmp_path, label_smoothing=0.5)
+    assert not torch.allclose(losses_of(method, batch).total, expected, atol=1e-3)
 
 
 def test_metrics_are_those_of_all_tokens_however_they_are_batched(tmp_path: Path) -> None:
@@ -207,7 +208,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[TranslationTask, 
     for epoch in range(14):
         for batch in train.batches(20, torch.Generator().manual_seed(epoch)):
             optimizer.zero_grad()
-            method(batch).total.backward()
+            losses_of(method, batch).total.backward()
             optimizer.step()
     return task, method.net.eval()
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from conftest import digits_task
-from lupi.core import Batch, Splits
+from lupi.core import Splits
 from lupi.data.tables.vectors import VectorSplit
 from lupi.errors import LupiError
 from lupi.train.classical import CLASSICAL, check_classical, find_learner, score_classical
@@ -40,9 +40,10 @@ def test_test_rows_choose_nothing_and_xstar_only_in_svm_plus(name: str) -> None:
     splits = task.splits(60, 0)
     assert isinstance(splits.train, VectorSplit)
     assert isinstance(splits.test, VectorSplit)
-    x, y, xstar, _ = splits.train.rows
-    assert xstar is not None
-    blind = VectorSplit(Batch(x, y, torch.randn_like(xstar), torch.ones(len(y), dtype=torch.bool)))
+    rows = splits.train.rows
+    assert rows.xstar is not None
+    has = torch.ones(len(rows.y), dtype=torch.bool)
+    blind = VectorSplit(rows._replace(xstar=torch.randn_like(rows.xstar), has_xstar=has))
     test = VectorSplit(splits.test.rows._replace(y=1 - splits.test.rows.y))
     expected = score(name, task, splits)
     found = score(name, task, replace(splits, test=test))
@@ -67,7 +68,7 @@ def test_a_class_that_training_rows_lack(name: str) -> None:
     assert isinstance(splits.train, VectorSplit)
     for n_classes in (1, 2):
         some = splits.train.rows.y < n_classes
-        rows = Batch(*(part[some] for part in splits.train.rows if part is not None))
+        rows = splits.train.rows.select(some)
         scores = score(name, task, Splits(VectorSplit(rows), splits.val, splits.test))
         assert 0 < scores["test"]["accuracy"] < 1
 
