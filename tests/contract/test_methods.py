@@ -151,7 +151,7 @@ def task(method: Method) -> Task:
 def batch_of(task: Task, n: int = N_ROWS, xstar_frac: float = 1.0) -> Batch:
     all_rows = 4 * N_ROWS  # sentences are counted by tokens
     train = task.splits(N_ROWS, 0, "real", xstar_frac).train
-    return next(iter(train.batches(all_rows))).part(range(n))
+    return next(iter(train.batches(all_rows))).select(slice(n))
 
 
 def shown_to(method: Method, batch: Batch) -> Batch:
