@@ -12,14 +12,12 @@ from rich.markup import escape
 
 from lupi.cli import engines
 from lupi.cli.output import Json, Out, Sets, Workers, prepare_data, print_summary, resumable, say
+from lupi.cli.own_data import is_own_data, own_comparison, refuse_columns
 
 if TYPE_CHECKING:
     from lupi.compare.jobs import Engine
     from lupi.compare.plan import Plan
     from lupi.records import ComparisonRecord, PlannedRun
-
-TABLES = (".csv", ".tsv", ".txt", ".data", ".parquet", ".pq")
-"""How the names of tables end; anything else is settings."""
 
 
 def compare(
@@ -28,15 +26,26 @@ def compare(
         typer.Argument(
             metavar="FILE",
             help="A YAML file, the name of one that comes with lupi, such as `tables/students`, "
-            "or a table (CSV, Parquet).",
+            "a table (CSV, Parquet), or texts (with --text; JSON lines, too).",
         ),
     ],
     target: Annotated[
-        str | None, typer.Option(help="Column to predict (tables only).", metavar="COLUMN")
+        str | None, typer.Option(help="Column to predict (tables and texts).", metavar="COLUMN")
     ] = None,
     privileged: Annotated[
         list[str] | None,
         typer.Option(help="Columns that are x* (tables only).", metavar="COLUMN,COLUMN"),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Column with the texts (texts only).", metavar="COLUMN")
+    ] = None,
+    rationale: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column with the rationales, which are x*; the text column itself if tags mark "
+            "them there; several columns for several annotators (texts only).",
+            metavar="COLUMN",
+        ),
     ] = None,
     ignore: Annotated[
         list[str] | None,
@@ -97,6 +106,10 @@ def compare(
 
     Example: `lupi compare pupils.csv --target G3 --privileged G1,G2 --ignore Id`
 
+    Texts need no settings either; their rationales are spans, snippets, flags or tags.
+
+    Example: `lupi compare reviews.csv --text review --target label --rationale spans`
+
     On many machines, records and data in a folder that they share:
 
     Example: `lupi compare mine.yaml --engine ray --address auto`
@@ -108,15 +121,17 @@ def compare(
     columns = {
         "target": target,
         "privileged": ",".join(privileged) if privileged else None,
+        "text": text,
+        "rationale": ",".join(rationale) if rationale else None,
         "ignore": ",".join(ignore) if ignore else None,
         "groups": groups,
         "time": time,
         "split": split,
     }
-    if settings.suffix.lower() in TABLES:
-        raw = _table_settings(settings, columns, set_ or [])
+    if is_own_data(settings, columns):
+        raw = own_comparison(settings, columns, set_ or [])
     else:
-        _refuse_columns(columns)
+        refuse_columns(columns)
         raw = read_settings(settings)
     raw = override(raw, set_ or [])
     if print_settings:
@@ -124,39 +139,6 @@ def compare(
         return
     does = engines.make_engine(engine, workers, address, cpus, gpus, memory, minutes, sbatch)
     run_comparison(raw, out, does, as_json, command=command_line())
-
-
-def _refuse_columns(columns: dict[str, str | None]) -> None:
-    from lupi.errors import LupiError
-
-    for option, value in columns.items():
-        if value is not None:
-            raise LupiError(
-                f"--{option} is for a table ({', '.join(TABLES)}); in settings it is task.{option}"
-            )
-
-
-def _table_settings(
-    path: Path, columns: dict[str, str | None], changes: list[str]
-) -> dict[str, Any]:
-    """Return the comparison that the options of a table stand for; --set task.… counts already."""
-    from lupi.compare.table import table_comparison
-    from lupi.errors import LupiError
-    from lupi.settings import override
-
-    task: dict[str, Any] = {"path": str(path)}
-    for option, value in columns.items():
-        if value is not None:
-            names = [name.strip() for name in value.split(",")]
-            task[option] = names if option in ("privileged", "ignore") else value
-    task = override({"task": task}, [c for c in changes if c.startswith("task.")])["task"]
-    for option in ("target", "privileged"):
-        if option not in task:
-            raise LupiError(
-                f"{path} is taken for a table, whose columns have to be named: give --target and "
-                f"--privileged, as in lupi compare {path} --target y --privileged a,b"
-            )
-    return table_comparison(task)
 
 
 def command_line() -> str:

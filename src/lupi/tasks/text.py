@@ -105,6 +105,12 @@ class TextTask:
         return len(self._divide(0)[0])
 
     @property
+    def can_reveal(self) -> bool:
+        """Whether held-out rows have rationales that an oracle could be shown."""
+        held_out = [self._data.parts.get(part, self._train) for part in ("val", "test")]
+        return all(any(r is not None for r in texts.regions) for texts in held_out)
+
+    @property
     def design(self) -> Design:
         """How the rows of each seed are drawn."""
         has_test = "test" in self._data.parts

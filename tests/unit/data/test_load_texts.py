@@ -127,7 +127,7 @@ def test_wrong_columns_are_refused(tmp_path: Path, changes: Any, message: str) -
 
 def test_a_file_without_any_rationale_or_row_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [HEADER, ["a film", "good", ""]])
-    with pytest.raises(LupiError, match="column spans is empty in every row"):
+    with pytest.raises(LupiError, match="column spans gives no row a rationale"):
         load_texts(settings_of(path))
     path = write_csv(tmp_path / "b.csv", [HEADER, ["", "good", [[0, 1]]]])
     with pytest.raises(LupiError, match="holds no rows with text and target"):

@@ -125,6 +125,12 @@ def load_texts(settings: TextFileSettings) -> Loaded:
     for part, path in (("train", settings.path), ("val", settings.val), ("test", settings.test)):
         if path is not None:
             parts[part] = _load(path, settings, form, findings, lexemes)
+    if settings.rationale and all(region is None for region in parts["train"].regions):
+        tags = f": no text has a tag among {', '.join(settings.tags)}" if form == "tags" else ""
+        raise LupiError(
+            f"{settings.path}: column {', '.join(settings.rationale)} gives no row a "
+            f"rationale{tags}; there is no x* to learn from"
+        )
     return Loaded(parts, lexemes, findings, form)
 
 
@@ -188,13 +194,7 @@ def _find_form(settings: TextFileSettings) -> Form | None:
         encoding=settings.encoding,
     )
     cells = (_first_cell(row.cells.values()) for row in rows)
-    form = find_form(islice((cell for cell in cells if cell is not None), N_LOOKED_AT))
-    if form is None:
-        raise LupiError(
-            f"{settings.path}: column {', '.join(settings.rationale)} is empty in every row; there "
-            "is no rationale to learn from"
-        )
-    return form
+    return find_form(islice((cell for cell in cells if cell is not None), N_LOOKED_AT))
 
 
 def _first_cell(cells: Iterable[Any]) -> Any:

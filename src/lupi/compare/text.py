@@ -1,0 +1,86 @@
+"""The whole honest comparison of texts with rationales, from nothing but what columns are for."""
+
+import copy
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lupi.errors import LupiError
+from lupi.methods.registry import find_method
+from lupi.tasks.text import TextSettings, TextTask
+from lupi.tasks.text_network import TextNetworkSettings
+
+SIZES = (50, 100, 200, 400)
+SMALLEST_SIZE = 20
+LARGEST_FRACTION = 1 / 3
+"""Of all rows: seeds whose training rows overlap more are no independent replicates."""
+# Chosen for no-xstar and het-dropout alike, on validation rows of 2,000 movie reviews.
+TRAIN = {
+    "optimizer": "adamw",
+    "lr": 0.03,
+    "weight_decay": 0.1,
+    "batch_size": 32,
+    "steps_per_epoch": 10,
+    "epochs": 40,
+    "schedule": "constant",
+}
+AT_WORDS = {"sites": ["trunk.words"], "draw": "example"}
+ARMS: dict[str, dict[str, Any]] = {
+    "no-xstar": {"method": "no-xstar"},
+    "gaussian-dropout": {"method": "gaussian-dropout", "settings": {**AT_WORDS, "variance": 2.0}},
+    "het-dropout": {
+        "method": "het-dropout",
+        "settings": {
+            **AT_WORDS,
+            "prior": {"inside": 0.0, "outside": 2.0},
+            "learn": False,
+            "missing": "none",
+        },
+        "controls": ["shuffled", "random"],
+    },
+    "contrast": {"method": "contrast", "controls": ["shuffled"]},
+    "views": {"method": "views", "controls": ["shuffled"]},
+    "oracle": {"method": "oracle"},
+}
+
+
+def text_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the raw settings of a comparison on texts: arms, sizes, seeds and training.
+
+    Args:
+        task: settings of the text task: at least path, text, target and rationale.
+    """
+    settings = TextSettings.parse(task, "task")
+    texts = TextTask(settings, TextNetworkSettings())
+    arms = copy.deepcopy(ARMS)
+    if settings.lexicon is not None:
+        arms["het-dropout"]["controls"].append("lexicon")
+    if not texts.can_reveal:
+        del arms["oracle"]
+    if texts.output_kind not in find_method("contrast").output_kinds:
+        del arms["contrast"]
+    return {
+        "name": _name(settings.path),
+        "task": {"name": "text", **task},
+        "train": dict(TRAIN),
+        "arms": arms,
+        "sizes": default_sizes(texts.n_train, texts.design.n_pool),
+        "seeds": 10,
+    }
+
+
+def default_sizes(n_train: int, n_pool: int) -> list[int]:
+    """Return those of 50, 100, 200 and 400 that leave seeds rows of their own; else a third."""
+    if n_train < SMALLEST_SIZE:
+        raise LupiError(
+            f"{n_train} rows are left for training; a comparison takes {SMALLEST_SIZE} or more"
+        )
+    most = min(n_train, int(LARGEST_FRACTION * n_pool))
+    return [size for size in SIZES if size <= most] or [max(SMALLEST_SIZE, most)]
+
+
+def _name(path: Path) -> str:
+    """Return the file's name as the name of a comparison."""
+    stem = path.name.split(".")[0]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._") or "texts"
