@@ -10,7 +10,7 @@ from lupi.errors import LupiError
 from lupi.methods.registry import build_method
 from lupi.records import Arm, Candidate, Design, Metric, PlannedRun, planned_trials
 from lupi.settings import merge, unknown_name
-from lupi.tasks.registry import AnyTask, build_task
+from lupi.tasks.registry import AnyTask, build_task, resolve_task
 from lupi.train.classical import CLASSICAL, check_classical, find_learner
 from lupi.train.settings import RunSettings
 
@@ -94,8 +94,15 @@ def _controls(arm: ArmSettings) -> tuple[Control, ...]:
     return ("real", *arm.controls) if _uses_xstar(arm) else ("real",)
 
 
+def _with_content(settings: ComparisonSettings) -> ComparisonSettings:
+    """Fill in the fingerprint of the data once: to list a million images takes seconds."""
+    task, _ = resolve_task(settings.task, {})
+    return settings.model_copy(update={"task": task})
+
+
 def _first_runs(settings: ComparisonSettings) -> dict[tuple[str, int], RunSettings]:
     """Return the first run of each arm at each size, every name and value checked."""
+    settings = _with_content(settings)
     return {
         (name, size): _run_settings(settings, name, arm, size, settings.seeds[0])
         for _, name, arm in _arms(settings)
@@ -110,6 +117,7 @@ def _list_trials(
     tuning = settings.tuning
     if not isinstance(tuning, TuningSettings):
         return [], []
+    settings = _with_content(settings)
     candidates: list[Candidate] = []
     trials: list[tuple[PlannedRun, RunSettings]] = []
     seeds, size = tuning.trial_seeds(settings.seeds), tuning.trial_size(settings.sizes)

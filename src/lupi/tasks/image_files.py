@@ -10,8 +10,9 @@ from lupi.data.findings import OnBad
 from lupi.data.images.cache import Loaded, Wanted, load
 from lupi.data.images.decode import Fit
 from lupi.data.images.layouts.index import Source
-from lupi.data.images.parts import fixed_parts
-from lupi.data.images.shards.format import is_sharded
+from lupi.data.images.layouts.trees import open_tree
+from lupi.data.images.parts import DrawParts, fixed_parts
+from lupi.data.images.shards.format import is_sharded, read_content
 from lupi.data.images.shards.remote import is_url
 from lupi.data.images.shards.stream import Streamed, open_stream
 from lupi.data.images.shards.write import write_shards
@@ -69,6 +70,9 @@ class ImageFilesSettings(Settings):
     """What to do about bad files and annotations: stop at the first, or skip and count."""
     other_modes: Literal["convert", "bad"] = "convert"
     """Greyscale, CMYK, 16-bit and other files: convert to 8-bit RGB and count, or call bad."""
+    content: str | None = None
+    """Fingerprint of names, sizes and times of change of the files, filled in by lupi: changed
+    images are another run."""
     cache: Path = Path(".lupi-cache")
     """Folder for decoded images; may be deleted at any time."""
     decoders: int = Field(1, ge=1, le=256)
@@ -94,6 +98,10 @@ class ImageFilesSettings(Settings):
         """Height and width in the cache."""
         return self.stored_size or self.image_size
 
+    def resolved(self) -> dict[str, Any]:
+        """Return every setting, with the fingerprint of the files as they are now."""
+        return {**super().resolved(), "content": self.content or find_content(self.root)}
+
     @abstractmethod
     def source(self) -> Source:
         """Return the layout that the files are in."""
@@ -102,6 +110,13 @@ class ImageFilesSettings(Settings):
     def n_held_out_for_test(self) -> int:
         """Test images per class, held out of train where the source has none."""
         return 0
+
+
+def find_content(root: str) -> str:
+    """Return 12 hex digits that change with the files; of shards, with the images in them."""
+    if is_sharded(root):
+        return read_content(root)[:12]
+    return open_tree(Path(root)).fingerprint[:12]
 
 
 def open_images(
@@ -155,10 +170,15 @@ class ImageFilesTask(ImageTask):
     Network = ImageNetworkSettings
 
     def __init__(self, settings: ImageFilesSettings, network: ImageNetworkSettings) -> None:
+        if settings.content not in (None, find_content(settings.root)):
+            raise LupiError(
+                f"images in {settings.root} have changed since this run was planned; plan it again"
+            )
         loaded = open_images(settings)
+        draw, design = self._replicates(settings, loaded)
         super().__init__(
-            fixed_parts(loaded.train, loaded.val, loaded.test),
-            Design(n_pool=len(loaded.train.y), test="fixed", n_test=len(loaded.test.y)),
+            draw,
+            design,
             n_classes=len(loaded.classes),
             network=network,
             cropping=Cropping(
@@ -169,3 +189,10 @@ class ImageFilesTask(ImageTask):
         self.classes = tuple(loaded.classes)
         self.fit = settings.fit
         self.found = loaded.found()
+
+    def _replicates(
+        self, settings: ImageFilesSettings, loaded: Loaded | Streamed
+    ) -> tuple[DrawParts, Design]:
+        """Return how each seed draws its images: test images are the same for every seed."""
+        design = Design(n_pool=len(loaded.train.y), test="fixed", n_test=len(loaded.test.y))
+        return fixed_parts(loaded.train, loaded.val, loaded.test), design

@@ -2,7 +2,11 @@
 
 from pydantic import Field, model_validator
 
+from lupi.data.images.cache import Loaded
 from lupi.data.images.layouts.image_folder import ImageFolder
+from lupi.data.images.parts import DrawParts, drawn_parts
+from lupi.data.images.shards.stream import Streamed
+from lupi.records import Design
 from lupi.tasks.image_files import ImageFilesSettings, ImageFilesTask
 
 
@@ -16,9 +20,9 @@ class ImageFolderSettings(ImageFilesSettings):
     masks: str | None = None
     """Folder below the root with masks: each image's path, with .png."""
     n_val: int = Field(10, ge=1)
-    """Validation images per class, held out of train where the source has none."""
+    """Validation images per class that a seed draws where the folder has none."""
     n_test: int = Field(20, ge=1)
-    """Test images per class, held out of train where the source has none."""
+    """Test images per class that a seed draws where the folder has none."""
 
     @model_validator(mode="after")
     def _has_one_xstar(self) -> "ImageFolderSettings":
@@ -40,3 +44,16 @@ class ImageFolderTask(ImageFilesTask):
     """Images from a folder or a zip."""
 
     Settings = ImageFolderSettings
+
+    def _replicates(
+        self, settings: ImageFilesSettings, loaded: Loaded | Streamed
+    ) -> tuple[DrawParts, Design]:
+        """Let each seed draw the images of the parts that the folder does not have."""
+        if isinstance(loaded, Streamed) or not loaded.held_out:
+            return super()._replicates(settings, loaded)
+        n_test = settings.n_held_out_for_test
+        draw = drawn_parts(loaded, settings.n_val, n_test, settings.annotated_only)
+        pool = len(loaded.train.y) + len(loaded.val.y if "val" in loaded.held_out else ())
+        if "test" not in loaded.held_out:
+            return draw, Design(n_pool=pool, test="fixed", n_test=len(loaded.test.y))
+        return draw, Design(len(loaded.every.y), "per-seed", n_test=len(loaded.test.y))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -11,12 +12,13 @@ from torch import Tensor, nn
 from conftest import digits_task
 from lupi.core import Batch, Control, Losses, Method
 from lupi.errors import LupiError
+from lupi.records import Design
 from lupi.settings import Settings
 from lupi.tasks.registry import build_task, prepare_task, resolve_task
 from lupi.train.evaluate import outputs
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
-from made_images import image_folder, imagenet, tiny_imagenet
+from made_images import image_folder, imagenet, save_image, tiny_imagenet
 
 
 @pytest.fixture
@@ -193,3 +195,53 @@ def test_a_run_scores_middle_and_ten_crops(mine: dict[str, Any], tmp_path: Path)
     metrics = run(ten, tmp_path / "run")["metrics"]
     assert set(metrics) == {"val", "test", "test_ten_crops"}
     assert metrics["test"]["loss"] != metrics["test_ten_crops"]["loss"]
+
+
+def test_each_seed_draws_its_own_test_images(mine: dict[str, Any]) -> None:
+    task = build_task(mine, {})
+    assert task.design == Design(n_pool=16, test="per-seed", n_test=4)
+    draws = [task._draw(seed) for seed in (0, 0, 1)]
+    for parts in draws:
+        rows = [set(part.rows.tolist()) for part in parts]
+        assert [len(some) for some in rows] == [8, 4, 4]
+        assert len(set.union(*rows)) == 16
+        assert all(np.bincount(part.y).tolist() == [len(part.y) // 2] * 2 for part in parts)
+    first, again, other = (set(parts.test.rows.tolist()) for parts in draws)
+    assert first == again != other
+
+
+def test_images_added_later_take_the_place_of_at_most_one(mine: dict[str, Any]) -> None:
+    task = build_task(mine, {})
+    before = task._draw(3).test
+    seen = {image.tobytes() for image in before.images.x[before.rows]}
+    save_image(Path(mine["root"]) / "cats/added.png", seed=99)
+    after = build_task({**mine, "on_bad": "skip"}, {})._draw(3).test
+    assert len(after.rows) == len(before.rows)
+    assert len(seen - {image.tobytes() for image in after.images.x[after.rows]}) <= 1
+
+
+def test_a_folder_with_a_test_part_has_the_same_for_every_seed(
+    tmp_path: Path, mine: dict[str, Any]
+) -> None:
+    root = Path(mine["root"])
+    names = [p.relative_to(root).as_posix() for p in sorted(root.rglob("*.png"))]
+    lines = [
+        f"{name},{name.split('/')[0]},{'test' if i % 4 == 0 else 'train'}"
+        for i, name in enumerate(names)
+    ]
+    (root / "labels.csv").write_text("file,label,part\n" + "\n".join(lines) + "\n")
+    task = build_task({**mine, "labels": "labels.csv"}, {})
+    assert task.design == Design(n_pool=12, test="fixed", n_test=4)
+    first, other = task._draw(0), task._draw(1)
+    assert np.array_equal(first.test.rows, other.test.rows)
+    assert not np.array_equal(first.val.rows, other.val.rows)
+
+
+def test_changed_images_are_another_run(mine: dict[str, Any]) -> None:
+    before = run_settings(mine)
+    assert run_settings(mine).run_id == before.run_id
+    path = next(Path(mine["root"]).rglob("*.png"))
+    save_image(path, seed=99)
+    assert run_settings(mine).run_id != before.run_id
+    with pytest.raises(LupiError, match="have changed since this run was planned; plan it again"):
+        build_task(before.task, {})

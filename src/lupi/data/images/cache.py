@@ -5,6 +5,7 @@
                   masks.npy  (N, S, S) instead, if the source has masks
                   has.npy    (N,) whether an image has x*
                   y.npy      (N,) labels
+                  keys.npy   (N,) a number made of each image's name
                   about.json classes, sizes of the three parts, and everything found on the way
 
 The key is a fingerprint of the files of the source and of the settings that decide the content.
@@ -32,7 +33,7 @@ from lupi.data.images.writer import ImageWriter, OnDecoded
 from lupi.errors import LupiError
 from lupi.settings import fingerprint
 
-FORMAT = 2
+FORMAT = 3
 ABOUT = "about.json"
 
 
@@ -63,6 +64,12 @@ class Loaded:
     classes: list[str]
     findings: Findings
     folder: Path
+    every: Images
+    """All images: training, then validation, then test images."""
+    keys: NDArray[np.uint64]
+    """Of all images, made of their names."""
+    held_out: tuple[Part, ...]
+    """Parts that the source does not have, and that were taken out of its training images."""
 
     @property
     def about(self) -> str:
@@ -111,24 +118,26 @@ def _open(folder: Path, findings: Findings) -> Loaded:
         findings.bad = [Finding(**finding) for finding in about["bad"]]
         findings.notes = [Finding(**finding) for finding in about["notes"]]
         arrays = {path.stem: open_memmap(path, mode="r") for path in folder.glob("*.npy")}
-        start, parts = 0, {}
-        for part in PARTS:
-            rows = slice(start, start + about["sizes"][part])
-            start = rows.stop
-            parts[part] = Images(
-                arrays["x"][rows],
-                np.array(arrays["y"][rows]),
-                arrays["boxes"][rows],
-                arrays["masks"][rows] if "masks" in arrays else None,
-                np.array(arrays["has"][rows]),
-            )
+        ends = np.cumsum([about["sizes"][part] for part in PARTS]).tolist()
+        every = Images(
+            arrays["x"][: ends[-1]],
+            np.array(arrays["y"][: ends[-1]]),
+            arrays["boxes"][: ends[-1]],
+            arrays["masks"][: ends[-1]] if "masks" in arrays else None,
+            np.array(arrays["has"][: ends[-1]]),
+        )
+        starts = [0, *ends[:-1]]
+        parts = [every.between(start, end) for start, end in zip(starts, ends, strict=True)]
+        keys = np.array(arrays["keys"][: ends[-1]])
         classes: list[str] = about["classes"]
+        held_out = tuple(part for part in PARTS if part in about["held_out"])
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise LupiError(
             f"task.cache: {folder} is damaged ({error}); delete it, and it is made again"
         ) from None
     findings.check()
-    return Loaded(parts["train"], parts["val"], parts["test"], classes, findings, folder)
+    train, val, test = parts
+    return Loaded(train, val, test, classes, findings, folder, every, keys, held_out)
 
 
 def _build(
@@ -158,6 +167,7 @@ def _build(
         about = {
             "classes": classes,
             "sizes": sizes,
+            "held_out": sorted({"val", "test"} - {item.part for item in items}),
             "bad": [asdict(finding) for finding in findings.bad],
             "notes": [asdict(finding) for finding in findings.notes],
         }

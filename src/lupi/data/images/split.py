@@ -131,6 +131,16 @@ class Images:
         """Whether any image has one."""
         return self.has_region is None or bool(self.has_region.any())
 
+    def between(self, start: int, end: int) -> "Images":
+        """Return the images of rows that follow one another."""
+        return Images(
+            self.x[start:end],
+            self.y[start:end],
+            self.boxes[start:end],
+            None if self.masks is None else self.masks[start:end],
+            None if self.has_region is None else self.has_region[start:end],
+        )
+
     def mean_and_std(self, rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
         """Return mean and standard deviation of each channel in some images, in [0, 1]."""
         return mean_and_std(self.x[np.sort(rows[: max_images(*self.shape)])])

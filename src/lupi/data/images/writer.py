@@ -80,6 +80,7 @@ class ImageWriter:
         self.boxes: list[list[PixelBox]] = []
         self.y = np.zeros(n_items, dtype=np.int64)
         self.has = np.zeros(n_items, dtype=np.bool_)
+        self.keys = np.zeros(n_items, dtype=np.uint64)
 
     def write(self, items: Sequence[Item], on_decoded: OnDecoded) -> int:
         """Decode items into the next rows; return how many could be."""
@@ -99,6 +100,7 @@ class ImageWriter:
         np.save(self.folder / "boxes.npy", stack_boxes(self.boxes))
         np.save(self.folder / "y.npy", self.y)
         np.save(self.folder / "has.npy", self.has)
+        np.save(self.folder / "keys.npy", self.keys)
 
     def _file(self, name: str, shape: tuple[int, ...]) -> np.memmap:
         path = self.folder / f"{name}.npy"
@@ -125,6 +127,7 @@ class ImageWriter:
         row = self.n_rows
         self.x[row] = image.pixels
         self.y[row] = self.labels[item.label]
+        self.keys[row] = item.key
         size = image.width, image.height
         self.boxes.append(boxes_of(item, size, self.side, self.fit, self.findings)[1])
         self.has[row] = bool(self.boxes[-1]) or self._mask(item, image, row)

@@ -1,10 +1,9 @@
 """Hold validation and test images out of train, where a source has none of its own.
 
-Which ones depends on the names of the images only, so it is the same on every machine and for
-every seed, and an image that is added later moves no other.
+Which ones depends on the names of the images only, so it is the same on every machine. An image
+that is added later changes at most one other: it may take its place.
 """
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -38,7 +37,7 @@ def hold_out(
     n_val = 0 if parts["val"] else n_val
     n_test = 0 if parts["test"] else n_test
     for label, members in of_class.items():
-        order = sorted(members, key=lambda item: hashlib.sha256(item.name.encode()).digest())
+        order = sorted(members, key=lambda item: item.key)
         if len(order) <= n_val + n_test:
             raise LupiError(
                 f"class {label} has {len(order)} training images; none is left after holding out "

@@ -1,5 +1,6 @@
 """What a source yields: items with labels and regions, class names, and what was wrong."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ class Item:
     """Width and height that the boxes refer to; None: those of the image itself."""
     mask: str | None = None
     """Name of an image that is not black on the object."""
+
+    @property
+    def key(self) -> int:
+        """A number of 64 bits made of the name: the same on every machine."""
+        return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big")
 
     @property
     def has_region(self) -> bool:

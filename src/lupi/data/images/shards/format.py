@@ -83,6 +83,15 @@ class Shards:
     findings: Findings
 
 
+def read_content(root: str) -> str:
+    """Return the SHA-256 of what is known of the images, among it the checksum of each."""
+    where = file_name(root, ABOUT)
+    try:
+        return str(json.loads(read_file(root, ABOUT, MAX_FILE_BYTES))["rows"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise LupiError(f"{where} is not what `lupi data shard` wrote: {error!r}") from None
+
+
 def open_shards(root: str, wanted: Wanted, on_bad: OnBad) -> Shards:
     """Read what shards hold; refuse them if other images than the wanted ones were chosen."""
     where = file_name(root, ABOUT)
