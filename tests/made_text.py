@@ -45,9 +45,15 @@ def write_texts(root: Path, n_lines: dict[str, int] | None = None) -> Path:
 
 
 def translation_task(
-    root: Path, network: dict[str, object] | None = None, **changes: object
+    root: Path,
+    network: dict[str, object] | None = None,
+    size: int = N_LINES["train"],
+    **changes: object,
 ) -> TranslationTask:
-    """Return a task over the made texts, with vectors, and a network of few units."""
+    """Return a task over the made texts, with vectors, and a network of few units.
+
+    It knows the training lines of the run of `size` and seed 0.
+    """
     if not (root / "train.en").exists():
         write_texts(root)
     settings = {
@@ -59,7 +65,8 @@ def translation_task(
         **changes,
     }
     small = {"n_units": 8, "dropout": 0.2, **(network or {})}
-    return TranslationTask(
+    task = TranslationTask(
         TranslationSettings.parse(settings, "task"),
         TranslationNetworkSettings.parse(small, "network"),
     )
+    return task.for_run(size, seed=0)

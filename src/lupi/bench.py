@@ -117,7 +117,8 @@ def _random_sentences(folder: Path) -> TranslationTask:
     settings = TranslationSettings(
         root=folder, source="en", target="de", xstar=str(folder / "xstar.npy"), min_count=1
     )
-    return TranslationTask(settings, TranslationNetworkSettings(n_units=N_UNITS))
+    task = TranslationTask(settings, TranslationNetworkSettings(n_units=N_UNITS))
+    return task.for_run(N_LINES, seed=0)
 
 
 def _search(net: torch.nn.Module, task: TranslationTask) -> Callable[[], None]:

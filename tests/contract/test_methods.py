@@ -78,11 +78,13 @@ TEXTS = tempfile.TemporaryDirectory()
 
 
 def sentences() -> Task:
-    return translation_task(Path(TEXTS.name))
+    return translation_task(Path(TEXTS.name), size=N_ROWS)
 
 
 def sentences_word_by_word() -> Task:
-    return translation_task(Path(TEXTS.name), {"input_feeding": True, "bidirectional": True})
+    return translation_task(
+        Path(TEXTS.name), {"input_feeding": True, "bidirectional": True}, N_ROWS
+    )
 
 
 FOR_TEXTS = [

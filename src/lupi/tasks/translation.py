@@ -1,12 +1,14 @@
 """Translation of sentences, with a vector (of the image they describe) as x*."""
 
+import copy
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -15,17 +17,16 @@ from lupi.data.content import fingerprint_of
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.text.parallel_text import Pairs, is_blank, read_pairs, split_name
 from lupi.data.text.sentences import Ids, SentenceSplit, to_learn
-from lupi.data.text.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
+from lupi.data.text.vocabulary import PAD, Vocabulary
 from lupi.data.xstar.controls import control_vectors
 from lupi.data.xstar.sentence_vectors import VectorFiles, Vectors
 from lupi.errors import LupiError
-from lupi.records import Metric
+from lupi.records import Design, Metric
+from lupi.tasks.learned_lines import LearnedLines, Part, Rows, learn_lines
 from lupi.tasks.meteor import find_meteor, score_meteor
 from lupi.tasks.scoring import score_lines
 from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
 from lupi.tasks.translator import build_network, build_translator
-
-Part = Literal["train", "val", "test"]
 
 
 class TranslationTask:
@@ -45,7 +46,7 @@ class TranslationTask:
         s = settings
         if s.content not in (None, fingerprint_of(s.files)):
             raise LupiError(
-                f"texts in {s.root} have changed since this run was planned; plan it anew"
+                f"texts in {s.root} have changed since this run was planned; plan it again"
             )
         if s.meteor:
             find_meteor(s.target)
@@ -57,51 +58,65 @@ class TranslationTask:
             "test": read_pairs(s.root, s.test, s.source, s.target),
         }
         train = self._pairs["train"]
-        self.source, self.target = self._learn(train.source), self._learn(train.target)
-        self._ids = {
-            part: (
-                [self.source.encode(line) for line in pairs.source],
-                [self.target.encode(line) for line in pairs.target],
-            )
-            for part, pairs in self._pairs.items()
-        }
         self._found: Counter[str] = Counter()
         self._rows = self._usable_rows()
-        self._vectors: VectorFiles | None = None
+        self.design = Design(len(self._rows), "fixed", n_test=len(self._pairs["test"]))
+        self._vector_files: VectorFiles | None = None
         if s.xstar is not None:
             skip = s.on_bad == "skip"
             name = split_name(train.name)
-            self._vectors = VectorFiles(s.xstar, s.images, name, len(train), s.xstar_dims, skip)
-            self.xstar_dim = self._vectors.n_dims
-            self._found["training line without x*"] = int((~self._vectors.train.has).sum())
-            self._found["x* that is not finite"] = self._vectors.train.n_bad
+            self._vector_files = files = VectorFiles(
+                s.xstar, s.images, name, len(train), s.xstar_dims, skip
+            )
+            self._found["training line without x*"] = int((~files.has).sum())
+            self._found["x* that is not finite"] = files.n_bad
+        # Shared by copies, as the arms of one size and seed follow one another.
+        self._last: dict[tuple[int, int], LearnedLines] = {}
+        self._run: LearnedLines | None = None
 
     def for_run(self, size: int, seed: int) -> Self:
-        """Return the task as a run sees it."""
-        return self
+        """Return the task with vocabularies and vectors learned from a run's training lines."""
+        if (size, seed) not in self._last:
+            rows = self._rows[nested_rows(np.zeros(len(self._rows), dtype=np.int64), size, seed)]
+            learned = learn_lines(self._pairs, rows, self.settings, self._vector_files)
+            self._last.clear()
+            self._last[size, seed] = learned
+        fitted = copy.copy(self)
+        fitted._run = run = self._last[size, seed]
+        fitted.xstar_dim = run.vectors.n_dims if run.vectors else 0
+        return fitted
+
+    @property
+    def _fitted(self) -> LearnedLines:
+        if self._run is None:
+            raise RuntimeError("vocabularies are those of a run: call for_run(size, seed) first")
+        return self._run
+
+    @property
+    def source(self) -> Vocabulary:
+        """Words or pieces of the sentences."""
+        return self._fitted.source
+
+    @property
+    def target(self) -> Vocabulary:
+        """Words or pieces of their translations."""
+        return self._fitted.target
 
     @property
     def found(self) -> Mapping[str, int]:
         """What was wrong with the texts and x*, and how often."""
         return {kind: n for kind, n in self._found.items() if n}
 
-    def _learn(self, lines: list[str]) -> Vocabulary:
-        s = self.settings
-        if s.vocabulary == "pieces":
-            return learn_pieces(lines, s.vocabulary_size)
-        return learn_words(lines, s.min_count, s.vocabulary_size)
-
-    def _usable_rows(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _usable_rows(self) -> Rows:
         """Return the training lines that can be learned from; stop at a bad one, or count it."""
         good = np.ones(len(self._pairs["train"]), dtype=np.bool_)
+        most = self.settings.max_tokens
         for part, pairs in self._pairs.items():
-            lengths = zip(*self._ids[part], strict=True)
-            for i, (source_ids, target_ids) in enumerate(lengths):
-                longest = max(len(source_ids), len(target_ids))
-                if is_blank(pairs.source[i]) or is_blank(pairs.target[i]):
+            for i, lines in enumerate(zip(pairs.source, pairs.target, strict=True)):
+                if any(is_blank(line) for line in lines):
                     kind = "empty line"
-                elif part == "train" and longest > self.settings.max_tokens:
-                    kind = f"line with more than {self.settings.max_tokens} tokens"
+                elif part == "train" and max(len(line.split()) for line in lines) > most:
+                    kind = f"line with more than {most} words"
                 else:
                     continue
                 if self.settings.on_bad == "stop":
@@ -129,41 +144,20 @@ class TranslationTask:
         The fraction is one of the training rows that have x* at all. With `reveal` (an oracle)
         validation and test rows have x* too, under the same control.
         """
-        rows = self._rows[nested_rows(np.zeros(len(self._rows), dtype=np.int64), size, seed)]
-        vectors = self._vectors.train if self._vectors else _no_vectors(len(self._pairs["train"]))
-        has = vectors.has[rows]
+        run = self.for_run(size, seed)._fitted
+        vectors = run.vectors.train if run.vectors else _no_vectors(size)
+        has = vectors.has.copy()
         has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
-        return Splits(
-            self._split("train", rows, vectors, has, control, seed),
-            self._held_out("val", control, seed, reveal),
-            self._held_out("test", control, seed, reveal),
-        )
 
-    def _held_out(
-        self, part: Literal["val", "test"], control: Control, seed: int, reveal: bool
-    ) -> SentenceSplit:
-        if not reveal or self._vectors is None:
-            return SentenceSplit(*self._ids[part])
-        pairs = self._pairs[part]
-        vectors = self._vectors.of(split_name(pairs.name), len(pairs))
-        return self._split(part, np.arange(len(pairs)), vectors, vectors.has, control, seed)
+        def held_out(part: Literal["val", "test"]) -> SentenceSplit:
+            if not reveal or run.vectors is None:
+                return SentenceSplit(*run.ids[part])
+            pairs = self._pairs[part]
+            shown = run.vectors.of(split_name(pairs.name), len(pairs))
+            return SentenceSplit(*run.ids[part], _controlled(shown, control, seed), shown.has)
 
-    def _split(
-        self,
-        part: Part,
-        rows: np.ndarray[Any, np.dtype[np.int64]],
-        vectors: Vectors,
-        has: np.ndarray[Any, np.dtype[np.bool_]],
-        control: Control,
-        seed: int,
-    ) -> SentenceSplit:
-        """Return some rows, x* under a control among those of them that have it."""
-        values = vectors.values[rows]
-        known = vectors.has[rows]
-        if known.any():
-            values[known] = control_vectors(values[known], control, seed)
-        source, target = self._ids[part]
-        return SentenceSplit([source[i] for i in rows], [target[i] for i in rows], values, has)
+        train = SentenceSplit(*run.ids["train"], _controlled(vectors, control, seed), has)
+        return Splits(train, held_out("val"), held_out("test"))
 
     def lines(self, part: Part) -> list[str]:
         """Return the sentences of a part as text."""
@@ -175,8 +169,8 @@ class TranslationTask:
 
     def example(self) -> Inputs:
         """Return two sentences with their translations."""
-        source, target = self._ids["train"]
-        return to_learn([source[i] for i in self._rows[:2]], [target[i] for i in self._rows[:2]])[0]
+        source, target = self._fitted.ids["train"]
+        return to_learn((source * 2)[:2], (target * 2)[:2])[0]
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy of each row, (B,): the sum over its tokens."""
@@ -257,6 +251,14 @@ def _token_loss(output: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:
 
 def _unpadded(y: Tensor) -> list[Ids]:
     return [[token for token in row if token != PAD] for row in y.tolist()]
+
+
+def _controlled(vectors: Vectors, control: Control, seed: int) -> NDArray[np.float32]:
+    """Return x* under a control among the lines that have it."""
+    values = vectors.values.copy()
+    if vectors.has.any():
+        values[vectors.has] = control_vectors(values[vectors.has], control, seed)
+    return values
 
 
 def _no_vectors(n_lines: int) -> Vectors:

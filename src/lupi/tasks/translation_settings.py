@@ -39,7 +39,7 @@ class TranslationSettings(Settings):
     min_count: int = Field(2, ge=1)
     """A word that training lines have less often is unknown."""
     max_tokens: int = Field(100, ge=1, le=1000)
-    """A longer training sentence is bad, and `lupi translate` cuts there."""
+    """A training sentence of more words is bad; `lupi translate` cuts after so many tokens."""
     tokenised: bool = True
     """The texts are tokenised: BLEU counts their tokens as they stand, lower-cased. Otherwise
     sacrebleu's own, cased."""

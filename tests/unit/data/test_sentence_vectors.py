@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lupi.data.xstar.sentence_vectors import VectorFiles
+from lupi.data.xstar.sentence_vectors import FittedVectors, VectorFiles
 from lupi.errors import LupiError
 
 RNG = np.random.default_rng(0)
@@ -13,9 +13,10 @@ FEATURES = RNG.normal(3, 2, (6, 4)).astype(np.float16)
 
 def load(
     template: Path, n_lines: int = 6, skip_bad: bool = False, images: Path | None = None
-) -> VectorFiles:
+) -> FittedVectors:
     named = None if images is None else str(images)
-    return VectorFiles(str(template), named, "train", n_lines, 3, skip_bad)
+    files = VectorFiles(str(template), named, "train", n_lines, 3, skip_bad)
+    return files.fit(np.arange(n_lines))
 
 
 def save(path: Path, **arrays: Any) -> Path:
@@ -122,5 +123,8 @@ def test_captions_have_as_many_lines_as_the_text(tmp_path: Path) -> None:
     with pytest.raises(LupiError, match="has 2 lines for a text of 6"):
         load(tmp_path / "train.txt")
     (tmp_path / "train.txt").write_text("\n" * 6)
+    with pytest.raises(LupiError, match="has no vector for any training line"):
+        load(tmp_path / "train.txt")
+    (tmp_path / "train.txt").write_text("one\ntwo\nthree\nfour\nfive\nsix\n")
     with pytest.raises(LupiError, match="no words that occur in two lines"):
         load(tmp_path / "train.txt")

@@ -7,6 +7,7 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 
 from lupi.core import SequenceTask
+from lupi.data.subsets import nested_rows
 from lupi.data.text.sentences import Sentences
 from lupi.data.text.vocabulary import END, PAD
 from lupi.data.xstar.reveal import reveal
@@ -23,11 +24,11 @@ from reduced import losses_of
 def test_splits_have_pairs_and_training_rows_alone_have_xstar(tmp_path: Path) -> None:
     task = translation_task(tmp_path)
     assert isinstance(task, SequenceTask)
-    splits = task.splits(20, seed=0)
-    assert [len(splits.train), len(splits.val), len(splits.test)] == [20, 12, 10]
+    splits = task.splits(60, seed=0)
+    assert [len(splits.train), len(splits.val), len(splits.test)] == [60, 12, 10]
     batch = next(splits.train.batches(999))
     assert batch.xstar is not None
-    assert batch.xstar.shape == (20, len(NOUNS))
+    assert batch.xstar.shape == (60, len(NOUNS))
     for split in (splits.val, splits.test):
         assert next(split.batches(999)).xstar is None
     lines = [task.target.decode([t for t in row if t > END]) for row in batch.y.tolist()]
@@ -36,10 +37,15 @@ def test_splits_have_pairs_and_training_rows_alone_have_xstar(tmp_path: Path) ->
 
 
 def test_small_sets_are_parts_of_large_ones(tmp_path: Path) -> None:
-    task = translation_task(tmp_path)
-    small, large = task.splits(5, seed=1).train, task.splits(40, seed=1).train
-    rows = [{tuple(row) for row in split.source} for split in (small, large)]  # type: ignore[attr-defined]
-    assert rows[0] <= rows[1]
+    task = translation_task(tmp_path, min_count=1)
+
+    def lines(size: int) -> set[str]:
+        run = task.for_run(size, 1)
+        train: Any = run.splits(size, 1).train
+        return {run.source.decode(row) for row in train.source}
+
+    assert len(lines(5)) == 5
+    assert lines(5) < lines(40)
 
 
 def test_xstar_may_be_partial_and_under_a_control(tmp_path: Path) -> None:
@@ -80,7 +86,7 @@ def test_a_task_without_xstar_is_for_methods_without(tmp_path: Path) -> None:
 def test_the_loss_of_a_batch_is_the_mean_over_its_tokens(tmp_path: Path) -> None:
     task = translation_task(tmp_path)
     method = build_method("no-xstar", {}, task.network(), task).eval()
-    batch = next(task.splits(20, seed=0).train.batches(999))
+    batch = next(task.splits(60, seed=0).train.batches(999))
     tokens = batch.y != PAD
     output = method.predict(batch.x)
     expected = torch.nn.functional.cross_entropy(output[tokens], batch.y[tokens])
@@ -92,7 +98,7 @@ def test_the_loss_of_a_batch_is_the_mean_over_its_tokens(tmp_path: Path) -> None
 def test_metrics_are_those_of_all_tokens_however_they_are_batched(tmp_path: Path) -> None:
     task = translation_task(tmp_path)
     method = build_method("no-xstar", {}, task.network(), task)
-    val = task.splits(20, seed=0).val
+    val = task.splits(60, seed=0).val
     whole = task.metrics(*outputs(method, val, 999))
     assert task.metrics(*outputs(method, val, 2)) == pytest.approx(whole, abs=1e-5)
     batch = next(val.batches(999))
@@ -105,7 +111,7 @@ def test_metrics_are_those_of_all_tokens_however_they_are_batched(tmp_path: Path
 def test_a_network_that_ignores_its_source_is_uninformative(tmp_path: Path) -> None:
     task = translation_task(tmp_path)
     method = build_method("no-xstar", {}, task.network(), task)
-    val = task.splits(20, seed=0).val
+    val = task.splits(60, seed=0).val
     for weight in method.parameters():
         weight.data.mul_(5)
     assert not task.is_uninformative(outputs(method, val)[0])
@@ -120,7 +126,7 @@ def test_generation_reads_the_source_alone(tmp_path: Path) -> None:
     net = task.network().eval()
     for weight in net.parameters():
         weight.data.mul_(8)
-    test = task.splits(20, seed=0).test
+    test = task.splits(60, seed=0).test
     generated = task.generate(net, test, "test")
     assert len(set(generated.lines)) > 1
     test.target = [[5]] * len(test)  # type: ignore[attr-defined]
@@ -133,9 +139,9 @@ def test_an_oracle_translates_with_xstar(tmp_path: Path) -> None:
     method = build_method("oracle", {}, task.network(), task)
     for weight in method.parameters():
         weight.data.mul_(10)
-    shown = task.splits(20, 0, reveal=True)
+    shown = task.splits(60, 0, reveal=True)
     real = task.generate(method.net.eval(), reveal(shown).test, "test").lines
-    other = reveal(task.splits(20, 0, "shuffled", reveal=True))
+    other = reveal(task.splits(60, 0, "shuffled", reveal=True))
     assert real != task.generate(method.net, other.test, "test").lines
 
 
@@ -167,7 +173,7 @@ def test_raw_text_is_scored_cased_and_lower_cased() -> None:
 
 def test_pieces_translate_too(tmp_path: Path) -> None:
     task = translation_task(tmp_path, vocabulary="pieces", vocabulary_size=40, tokenised=False)
-    generated = task.generate(task.network(), task.splits(20, seed=0).val, "val")
+    generated = task.generate(task.network(), task.splits(60, seed=0).val, "val")
     assert len(generated.lines) == N_LINES["val"]
     assert set(generated.scores) == {"bleu", "bleu_lc", "chrf"}
 
@@ -201,7 +207,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[TranslationTask, 
     torch.set_num_threads(1)
     torch.manual_seed(0)
     root = write_texts(tmp_path_factory.mktemp("texts"), {"train": 400, "val": 70, "test": 40})
-    task = translation_task(root, {"n_units": 64, "dropout": 0.0, "bidirectional": True})
+    task = translation_task(root, {"n_units": 64, "dropout": 0.0, "bidirectional": True}, 400)
     method = build_method("no-xstar", {}, task.network(), task).train()
     optimizer = torch.optim.Adam(method.parameters(), 0.01)
     train = task.splits(400, seed=0).train
@@ -236,7 +242,7 @@ def test_lines_are_translated_the_same_alone_and_together(
     [
         ("en", 7, "", "train, line 7: empty line; correct it, or let such lines be left out"),
         ("de", 3, " \t", "train, line 3: empty line"),
-        ("en", 2, "dog " * 101, "train, line 2: line with more than 100 tokens"),
+        ("en", 2, "dog " * 101, "train, line 2: line with more than 100 words"),
     ],
 )
 def test_bad_lines_stop_or_are_counted(
@@ -248,7 +254,7 @@ def test_bad_lines_stop_or_are_counted(
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(LupiError, match=message):
         translation_task(tmp_path)
-    task = translation_task(tmp_path, on_bad="skip")
+    task = translation_task(tmp_path, size=59, on_bad="skip")
     assert sum(task.found.values()) == 1
     assert len(task.splits(59, seed=0).train) == 59
     with pytest.raises(LupiError, match="60 rows was asked for; there are 59"):
@@ -279,3 +285,27 @@ def test_a_changed_text_is_another_run(tmp_path: Path) -> None:
     assert settings.resolved()["content"] != before["content"]
     with pytest.raises(LupiError, match="have changed since this run was planned"):
         translation_task(tmp_path, content=before["content"])
+
+
+def test_nothing_is_learned_from_other_lines_than_the_runs(tmp_path: Path) -> None:
+    """Change every training line that the run does not have: what it knows stays the same."""
+    root = write_texts(tmp_path)
+    xstar = str(root / "{split}.caption")
+    before = translation_task(tmp_path, size=20, xstar=xstar)
+    own = set(nested_rows(np.zeros(60, dtype=np.int64), 20, 0).tolist())
+    for language in ("en", "de", "caption"):
+        path = root / f"train.{language}"
+        lines = path.read_text().splitlines()
+        path.write_text(
+            "".join(f"{line if i in own else 'zebra zebra'}\n" for i, line in enumerate(lines))
+        )
+    after = translation_task(tmp_path, size=20, xstar=xstar)
+    assert "zebra" in (root / "train.en").read_text()
+    assert (len(after.source), len(after.target)) == (len(before.source), len(before.target))
+    batches = [next(task.splits(20, 0).train.batches(999)) for task in (before, after)]
+    assert torch.equal(batches[0].y, batches[1].y)
+    assert batches[0].xstar is not None
+    assert batches[1].xstar is not None
+    assert torch.equal(batches[0].xstar, batches[1].xstar)
+    fewer = translation_task(tmp_path, size=3, xstar=xstar)
+    assert len(fewer.source) < len(before.source)

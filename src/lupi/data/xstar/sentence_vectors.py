@@ -5,9 +5,9 @@
   S is the split's name; `features` and `rows` alone stand for training lines. Or `features` and
   `files`, with a text that names the image of each line (what `lupi features` writes).
 - any other file: a line of text for each line, perhaps empty, which becomes a vector by TF-IDF and
-  a truncated SVD, both learned from training lines.
+  a truncated SVD, both learned from the training lines of a run.
 
-Every dimension is then standardised by its mean and deviation over training lines.
+Every dimension is then standardised by its mean and deviation over the training lines of a run.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ class Vectors(NamedTuple):
 
 
 class VectorFiles:
-    """Vectors of training lines, and of other lines in the same way.
+    """The files that vectors of lines come from; nothing is learned from them yet.
 
     Args:
         template: path of the file; `{split}` stands for the split's name.
@@ -58,36 +58,47 @@ class VectorFiles:
         skip_bad: bool,
     ) -> None:
         self._template, self._images, self._skip_bad = template, images, skip_bad
-        self._caption_encoder: Callable[[list[str]], Floats] | None = None
-        path = file_of(template, split)
-        if path.suffix not in (".npy", ".npz"):
-            captions = _lines_for(path, n_lines)
-            self._caption_encoder = _learn_caption_encoder(captions, n_dims, path)
-        vectors = self._read(split, n_lines, alone=True)
-        if not vectors.has.any():
-            raise LupiError(f"task.xstar: {path} has no vector for any training line")
-        known = vectors.values[vectors.has]
-        self._mean = known.mean(0)
-        self._deviation = np.maximum(known.std(0), MIN_DEVIATION)
-        self.train = self._standardised(vectors)
-        self.n_dims = known.shape[1]
+        self._n_dims = n_dims
+        self._path = file_of(template, split)
+        self._captions: list[str] | None = None
+        if self._path.suffix not in (".npy", ".npz"):
+            self._captions = _lines_for(self._path, n_lines)
+            self.has = np.array([not is_blank(line) for line in self._captions])
+            self.n_bad = 0
+        else:
+            self._train = self._read(split, n_lines, alone=True)
+            self.has, self.n_bad = self._train.has, self._train.n_bad
+        if not self.has.any():
+            raise LupiError(f"task.xstar: {self._path} has no vector for any training line")
 
-    def of(self, split: str, n_lines: int) -> Vectors:
-        """Return the vectors of another split: for an oracle only."""
-        vectors = self._read(split, n_lines, alone=False)
-        if (n_dims := vectors.values.shape[1]) != self.n_dims:
-            raise LupiError(
-                f"task.xstar: {file_of(self._template, split)} has vectors of {n_dims} dimensions, "
-                f"those of training lines have {self.n_dims}"
+    def fit(self, rows: NDArray[np.int64]) -> "FittedVectors":
+        """Learn from the training lines of a run how lines become vectors."""
+        if self._captions is None:
+            return FittedVectors(
+                self,
+                None,
+                self._train._replace(values=self._train.values[rows], has=self._train.has[rows]),
             )
-        return self._standardised(vectors)
+        captions = [self._captions[row] for row in rows]
+        encode = _learn_caption_encoder(captions, self._n_dims, self._path)
+        return FittedVectors(self, encode, Vectors(encode(captions), self.has[rows], 0))
+
+    def read(
+        self, split: str, n_lines: int, encode: Callable[[list[str]], Floats] | None
+    ) -> Vectors:
+        """Return the vectors of another split, captions by an encoder."""
+        if encode is None:
+            return self._read(split, n_lines, alone=False)
+        captions = _lines_for(file_of(self._template, split), n_lines)
+        has = np.array([not is_blank(line) for line in captions])
+        return Vectors(encode(captions), has, 0)
+
+    def path(self, split: str) -> Path:
+        """Return the file of a split."""
+        return file_of(self._template, split)
 
     def _read(self, split: str, n_lines: int, alone: bool) -> Vectors:
         path = file_of(self._template, split)
-        if self._caption_encoder is not None:
-            captions = _lines_for(path, n_lines)
-            has = np.array([not is_blank(line) for line in captions])
-            return Vectors(self._caption_encoder(captions), has, 0)
         arrays = _arrays(path)
         if "files" in arrays:
             features, rows = self._by_image(arrays, path, split, n_lines)
@@ -110,6 +121,36 @@ class VectorFiles:
         rows = [row for row, name in enumerate(named) if name.strip() in place]
         features = arrays["features"][[place[named[row].strip()] for row in rows]]
         return features, np.array(rows, dtype=np.int64)
+
+
+class FittedVectors:
+    """Vectors of the training lines of a run, and of other lines in the same way.
+
+    Args:
+        files: what they are read from.
+        encode: captions to vectors; None: the files hold vectors.
+        train: vectors of the training lines as they were read.
+    """
+
+    def __init__(
+        self, files: VectorFiles, encode: Callable[[list[str]], Floats] | None, train: Vectors
+    ) -> None:
+        self._files, self._encode = files, encode
+        self.n_dims = train.values.shape[1]
+        known = train.values[train.has] if train.has.any() else np.zeros_like(train.values[:1])
+        self._mean = known.mean(0)
+        self._deviation = np.maximum(known.std(0), MIN_DEVIATION)
+        self.train = self._standardised(train)
+
+    def of(self, split: str, n_lines: int) -> Vectors:
+        """Return the vectors of another split: for an oracle only."""
+        vectors = self._files.read(split, n_lines, self._encode)
+        if (n_dims := vectors.values.shape[1]) != self.n_dims:
+            raise LupiError(
+                f"task.xstar: {self._files.path(split)} has vectors of {n_dims} dimensions, "
+                f"those of training lines have {self.n_dims}"
+            )
+        return self._standardised(vectors)
 
     def _standardised(self, vectors: Vectors) -> Vectors:
         values = (vectors.values - self._mean) / self._deviation
