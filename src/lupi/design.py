@@ -39,10 +39,7 @@ class Design:
         docs/verdict.md). Of the whole pool nothing is drawn: what is said there is about this
         training set, for which seeds are independent.
         """
-        if self.is_whole_pool(size):
-            return 0.0
-        of_test = (self.n_test or 0) / self.n_pool if self.test == "per-seed" else 0.0
-        return min(max(self.overlap(size), of_test), 0.99) ** 2
+        return 0.0 if self.is_whole_pool(size) else self.overlap(size) ** 2
 
     def is_whole_pool(self, size: int) -> bool:
         """Whether every seed trains on the same rows."""
@@ -84,9 +81,17 @@ class Looks:
             counts.append(min(max_seeds, -(-counts[-1] * 4 // 3) if counts[-1] > 7 else 9))
         return cls(tuple(counts), first_share=0.5)
 
-    def extended(self, n_seeds: int) -> "Looks":
-        """Return these looks and a further one at more seeds."""
-        return Looks((*self.counts, n_seeds), self.first_share)
+    def after(self, earlier: "Looks | None", n_seen: int) -> "Looks":
+        """Return these looks after those of an earlier plan that already took place.
+
+        Args:
+            earlier: of the plan that was followed before, if any.
+            n_seen: the most seeds that it had results of.
+        """
+        seen = tuple(n for n in (earlier.counts if earlier else ()) if n <= n_seen)
+        if earlier is None or not seen:
+            return self
+        return Looks((*seen, *(n for n in self.counts if n > seen[-1])), earlier.first_share)
 
     def reached(self, n_seeds: int) -> list[tuple[int, float]]:
         """Return the looks that so many seeds allow, with the share of the error of each.

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import yaml
 
 from conftest import Here
 from made_records import ARMS, make_records
+from made_table import rows, write_csv
 from small_comparison import SMALL, results
 from the_command import lupi, started
 
@@ -71,6 +73,51 @@ def test_from_settings_to_verdict(tmp_path: Path, settings: str, here: Here) -> 
     text = here("report", "runs/small")[1]
     assert "het-dropout/shuffled" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_until_decided(here: Here, settings: str) -> None:
+    code, printed, said = here("compare", settings, "--until-decided", "--max-seeds", "2", "--json")
+    assert code == 0
+    assert json.loads(printed)["looks"] == [2]
+    assert "first look at 2 seeds" in said
+    code, _, said = here("compare", settings, "--max-seeds", "9")
+    assert code == 2
+    assert "--max-seeds is for --until-decided" in said
+
+
+def test_an_underpowered_plan_is_said_before_the_first_run(here: Here, settings: str) -> None:
+    """It ran for minutes before it said so."""
+    said = here("compare", settings, *SHORT)[2]
+    assert "underpowered: 1 seeds can't give a verdict on x*; it takes 6 or more" in said
+    assert said.index("underpowered") < said.index("runs to do")
+
+
+def test_a_comparison_with_a_failed_run_does_not_end_well(here: Here, settings: str) -> None:
+    """It exited with 0."""
+    assert here("compare", settings, *SHORT)[0] == 0
+    run = next(Path("runs/small").glob("*/result.json")).parent
+    shutil.rmtree(run)
+    run.write_text("a file where a folder has to be")
+    code, _, said = here("compare", settings, *SHORT)
+    assert code == 1
+    assert "1 of 3 runs have no result" in said
+
+
+def test_a_gain_that_no_score_can_have_is_refused(here: Here, tmp_path: Path) -> None:
+    """`--gain 2.0`, the default, meant 2.0 of r2."""
+    write_csv(tmp_path / "rows.csv", rows())
+    task = {"name": "table", "path": "rows.csv", "target": "hours", "privileged": ["rain"]}
+    raw = {
+        "name": "rows",
+        "task": {**task, "ignore": ["late"]},
+        "arms": {"no-xstar": {"method": "no-xstar"}, "het": {"method": "het-dropout"}},
+        "sizes": [20],
+        "seeds": 2,
+    }
+    (tmp_path / "rows.yaml").write_text(yaml.safe_dump(raw))
+    code, _, said = here("plan", "rows.yaml", "--gain", "2.0")
+    assert code == 2
+    assert "--gain: got 2, but r2 is 1 at most" in said
 
 
 def test_train_shows_stages_that_do_not_validate(here: Here, settings: str) -> None:

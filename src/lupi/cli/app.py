@@ -90,4 +90,4 @@ def _in_words(error: Exception) -> str:
     return f"{error}. {_GO_ON}"
 
 
-_GO_ON = "What was recorded is whole: mend this, and the same command goes on from there"
+_GO_ON = "Finished runs are saved. Fix the problem and run the same command to resume"

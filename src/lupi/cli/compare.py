@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,26 @@ import typer
 from rich.markup import escape
 
 from lupi.cli import engines
-from lupi.cli.output import Json, Out, Sets, Workers, prepare_data, print_summary, resumable, say
+from lupi.cli.output import (
+    Json,
+    Out,
+    Sets,
+    Workers,
+    prepare_data,
+    print_summary,
+    resumable,
+    say,
+    time_text,
+)
 from lupi.cli.own_data import is_own_data, own_comparison, refuse_columns
 
 if TYPE_CHECKING:
     from lupi.compare.jobs import Engine
     from lupi.compare.plan import Plan
     from lupi.records import ComparisonRecord, PlannedRun
+
+MOST_SEEDS = 10_000
+RUN_AGAIN = "fix the problem and run the same command to resume"
 
 
 def compare(
@@ -79,6 +93,17 @@ def compare(
     print_settings: Annotated[
         bool, typer.Option("--print-settings", help="Print the YAML of the comparison and exit.")
     ] = False,
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="Add seeds where they are needed until every question has an answer.",
+        ),
+    ] = False,
+    max_seeds: Annotated[
+        int | None,
+        typer.Option(min=2, max=MOST_SEEDS, help="Most seeds of --until-decided. By default 30."),
+    ] = None,
     set_: Sets = None,
     out: Out = None,
     workers: Workers = None,
@@ -110,6 +135,14 @@ def compare(
 
     Example: `lupi compare reviews.csv --text review --target label --rationale spans`
 
+    With --until-decided seeds are added, and judged at 7, 9, 12, 16, ... of them, until each arm
+    with x* has an answer at each size: helps, hurts, worse than a control, practically the same;
+    or the budget is out. The verdict allows for these looks.
+
+    Example: `lupi compare mine.yaml --until-decided --max-seeds 20`
+
+    The exit code is 1 if a run failed, 2 for a mistake in the command or its settings.
+
     On many machines, records and data in a folder that they share:
 
     Example: `lupi compare mine.yaml --engine ray --address auto`
@@ -138,7 +171,18 @@ def compare(
         print(as_yaml(raw), end="")
         return
     does = engines.make_engine(engine, workers, address, cpus, gpus, memory, minutes, sbatch)
-    run_comparison(raw, out, does, as_json, command=command_line())
+    budget = _budget(until_decided, max_seeds)
+    run_comparison(raw, out, does, as_json, command=command_line(), max_seeds=budget)
+
+
+def _budget(until_decided: bool, max_seeds: int | None) -> int | None:
+    from lupi.errors import LupiError
+
+    if not until_decided:
+        if max_seeds is not None:
+            raise LupiError("--max-seeds is for --until-decided; a fixed plan has --set seeds=N")
+        return None
+    return 30 if max_seeds is None else max_seeds
 
 
 def command_line() -> str:
@@ -147,34 +191,72 @@ def command_line() -> str:
 
 
 def run_comparison(
-    raw: dict[str, Any], out: Path | None, engine: "Engine", as_json: bool, command: str
+    raw: dict[str, Any],
+    out: Path | None,
+    engine: "Engine",
+    as_json: bool,
+    command: str,
+    max_seeds: int | None = None,
 ) -> None:
-    """Run a comparison from its raw settings and print its verdict."""
+    """Run a comparison from its raw settings and print its verdict.
+
+    With `max_seeds` it goes on until it is decided, or has so many seeds.
+    """
     from lupi.compare.comparison import phases
 
-    plan = prepared_plan(raw)
+    plan = prepared_plan(raw, max_seeds)
     folder = out or Path("runs") / plan.settings.name
     with resumable():
         for phase in phases(plan, folder):
+            if phase.is_tuned and plan.until_decided:
+                say_what_is_open(plan, phase, folder)
             do_runs(phase, folder, engine)
-    print_summary(folder, as_json, command)
+    summary = print_summary(folder, as_json, command)
     if plan.settings.task["name"] != "translation":  # whose student is used by `lupi translate`
         say(f"to ship a student: lupi export {folder} --out FOLDER")
+    if n_missing := summary.n_planned - summary.n_finished:
+        say(f"[red]{n_missing} of {summary.n_planned} runs have no result[/]: {RUN_AGAIN}")
+        raise typer.Exit(1)
 
 
-def prepared_plan(raw: dict[str, Any]) -> "Plan":
+def prepared_plan(raw: dict[str, Any], max_seeds: int | None = None) -> "Plan":
     """Check the settings of a comparison, decode its images, say what is odd, list its runs."""
     from lupi.compare.plan import check, make_plan
     from lupi.compare.settings import ComparisonSettings
+    from lupi.evidence.planning import too_few_seeds
 
     settings = ComparisonSettings.parse(raw, "")
     check(settings)
     with resumable():
         prepare_data(settings.task)
-    plan = make_plan(settings)
-    for warning in plan.warnings:
+    plan = make_plan(settings, max_seeds)
+    seeds = {planned.seed for planned, _ in plan.runs}
+    few = too_few_seeds(plan.arms, len(settings.sizes), len(seeds), plan.looks)
+    for warning in [*plan.warnings, *few]:
         say(f"[yellow]warning:[/] {escape(warning)}")
     return plan
+
+
+def say_what_is_open(plan: "Plan", phase: "Plan", folder: Path) -> None:
+    """Tell, before the runs of a look, which questions it is for and how long it may take."""
+    from lupi.compare.comparison import record_of
+    from lupi.evidence.open_questions import open_questions, seconds_of
+
+    n_seeds = max(Counter((run.arm, run.size) for run, _ in phase.runs).values())
+    record = record_of(phase, folder)
+    done = {run.plan.run_id for run in record.finished}
+    if not done:
+        say(f"first look at {n_seeds} seeds")
+        return
+    now = [run for run, _ in phase.runs if run.run_id not in done]
+    cells = {(run.arm, run.size) for run in now}
+    rest = [r for r, _ in plan.runs if r.run_id not in done and (r.arm, r.size) in cells]
+    named = ", ".join(f"{arm} at n = {size}" for arm, size in open_questions(record))
+    say(
+        f"open: {escape(named)}; on to {n_seeds} seeds: {len(now)} runs, "
+        f"{time_text(seconds_of(record, now))} of one worker; at most {len(rest)} runs, "
+        f"{time_text(seconds_of(record, rest))}, if nothing is decided before the budget is out"
+    )
 
 
 def do_runs(

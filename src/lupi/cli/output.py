@@ -4,11 +4,14 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+
+if TYPE_CHECKING:
+    from lupi.evidence.answer import Summary
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, all else on stderr.")
@@ -80,7 +83,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 def print_summary(
     folder: Path, as_json: bool, command: str | None, table: str | None = None
-) -> None:
+) -> "Summary":
     """Write the page of a comparison, and print its verdict: as text, as JSON or as a table."""
     from lupi.evidence.summary import summarise, to_json
     from lupi.records import read_comparison
@@ -98,3 +101,12 @@ def print_summary(
     else:
         Console().print(summary_table(summary))
     say(f"report: {page}")
+    return summary
+
+
+def time_text(seconds: float) -> str:
+    """Write a time as a person would say it."""
+    for length, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * length:
+            return f"about {seconds / length:.0f} {name}"
+    return f"about {seconds:.0f} seconds"

@@ -11,7 +11,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from lupi.cli.engines import make_engine, n_cores
-from lupi.cli.output import Json, Out, Sets, Workers, print_json, resumable, say, stderr
+from lupi.cli.output import (
+    Json,
+    Out,
+    Sets,
+    Workers,
+    print_json,
+    resumable,
+    say,
+    stderr,
+    time_text,
+)
 
 if TYPE_CHECKING:
     from lupi.evidence.planning import SeedPlan
@@ -20,9 +30,13 @@ if TYPE_CHECKING:
 def plan(
     settings: Annotated[Path, typer.Argument(help="The YAML file of a comparison.")],
     gain: Annotated[
-        float,
-        typer.Option(min=0, help="To detect: points of accuracy, or in the metric's own unit."),
-    ] = 2.0,
+        float | None,
+        typer.Option(
+            min=0,
+            help="Gain to detect: points of accuracy, or the metric's own unit. By default two "
+            "points (0.02 of r2 or auc); errors have no default.",
+        ),
+    ] = None,
     power: Annotated[
         float, typer.Option(min=1, max=99, help="Chance to detect it, in percent.")
     ] = 80.0,
@@ -48,7 +62,7 @@ def plan(
     from lupi.configs import read_settings
     from lupi.errors import LupiError
     from lupi.evidence.planning import plan_seeds
-    from lupi.evidence.units import is_share
+    from lupi.evidence.units import gain_in_own_unit
     from lupi.files import write_text
     from lupi.records import PlannedRun, read_comparison
     from lupi.report.planning import draw_plan
@@ -57,6 +71,7 @@ def plan(
 
     from lupi.compare.comparison import phases  # takes seconds: not before the file was found
 
+    own_unit = gain_in_own_unit(gain, comparison.metric.name)
     sizes, seeds = comparison.settings.sizes, comparison.settings.seeds[:pilot]
     if unknown := sorted(set(size or sizes) - set(sizes)):
         known = ", ".join(map(str, sizes))
@@ -72,7 +87,6 @@ def plan(
     with resumable():
         for phase in phases(comparison, folder):
             do_runs(phase, folder, make_engine(workers=n_workers), in_pilot)
-        own_unit = gain / 100 if is_share(comparison.metric.name) else gain
         with stderr.status("simulating verdicts"):
             found = plan_seeds(read_comparison(folder), own_unit, power / 100)
     write_text(folder / "plan.svg", draw_plan(found))
@@ -119,11 +133,11 @@ def _print(found: "SeedPlan", n_workers: int) -> None:
     )
     console.print(f"\nTime, {n_workers} at a time:")
     n_missing = found.n_runs - found.n_finished
-    left = _time(found.seconds_left / n_workers)
+    left = time_text(found.seconds_left / n_workers)
     console.print(f"  {n_missing} of {found.n_runs} runs left with {found.n_seeds} seeds: {left}")
     if found.seeds is not None and found.seeds > found.n_seeds:
         more = (found.seeds - found.n_seeds) * found.seconds_per_seed + found.seconds_left
-        console.print(f"  with {found.seeds} seeds: {_time(more / n_workers)}")
+        console.print(f"  with {found.seeds} seeds: {time_text(more / n_workers)}")
     say("the pilot's runs are kept: `lupi compare` with the same settings goes on from them")
 
 
@@ -140,11 +154,3 @@ def _seeds(n: int | None) -> str:
 def _ends(ends: tuple[int | None, int | None]) -> str:
     low, high = map(_seeds, ends)
     return low if low == high else f"{low} to {high}"
-
-
-def _time(seconds: float) -> str:
-    """Write a time as a person would say it."""
-    for length, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * length:
-            return f"about {seconds / length:.0f} {name}"
-    return f"about {seconds:.0f} seconds"

@@ -1,6 +1,7 @@
 """Do a comparison, or what is left of it: trials first, where settings are tuned, then the runs."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,16 @@ from lupi.compare.jobs import Engine, Event, Job
 from lupi.compare.plan import Plan
 from lupi.compare.tuning import changed
 from lupi.errors import LupiError
+from lupi.evidence.open_questions import open_cells
 from lupi.evidence.tuning import choose
-from lupi.records import PlannedRun, read_comparison, read_runs, write_comparison
+from lupi.records import (
+    ComparisonRecord,
+    Looks,
+    PlannedRun,
+    read_comparison,
+    read_runs,
+    write_comparison,
+)
 
 
 @contextlib.contextmanager
@@ -32,6 +41,7 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
     except OSError as error:
         raise LupiError(f"--out: {folder} can't be used: {error.strerror}") from None
     try:
+        looks = _looks(plan, folder)
         write_comparison(
             folder,
             plan.settings.resolved(),
@@ -41,10 +51,20 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
             plan.warnings,
             plan.candidates,
             plan.design,
+            looks,
         )
         yield missing_jobs(plan, folder)
     finally:
         lock.release()
+
+
+def _looks(plan: Plan, folder: Path) -> Looks | None:
+    """Return the looks of a plan, after those at which results of an earlier plan were seen."""
+    if plan.looks is None or not (folder / "comparison.json").exists():
+        return plan.looks
+    record = read_comparison(folder)
+    counts = Counter((run.plan.arm, run.plan.size) for run in record.finished)
+    return plan.looks.after(record.looks, max(counts.values(), default=0))
 
 
 def missing_jobs(plan: Plan, folder: Path) -> list[Job]:
@@ -63,7 +83,8 @@ def missing_jobs(plan: Plan, folder: Path) -> list[Job]:
 def phases(plan: Plan, folder: Path) -> Iterator[Plan]:
     """Yield what is to be done: the plan while its trials are missing, then as they tuned it.
 
-    Who asks for the second must have done the first.
+    A plan that goes on until it is decided comes look by look, with the runs that each look takes.
+    Who asks for the next must have done the one before.
     """
     tuned = tune(plan, folder)
     if tuned is None:
@@ -74,7 +95,51 @@ def phases(plan: Plan, folder: Path) -> Iterator[Plan]:
             f"tuning needs the result of every trial; without one: {_without_result(plan, folder)}."
             " failure.txt in their folders says why; narrow the arm's `search` or try again"
         )
-    yield tuned
+    if tuned.until_decided:
+        yield from _look_by_look(tuned, folder)
+    else:
+        yield tuned
+
+
+def _look_by_look(plan: Plan, folder: Path) -> Iterator[Plan]:
+    """Yield the runs of one look after another, where there is an open question.
+
+    What is open follows from the results alone, so a comparison that was killed goes on as if
+    it had not been. Looks whose runs are all there are not yielded again.
+    """
+    looks = _looks(plan, folder)
+    assert looks is not None
+    seeds = list(dict.fromkeys(planned.seed for planned, _ in plan.runs))
+    wanted = {(planned.arm, planned.size) for planned, _ in plan.runs}
+    taken: set[tuple[str, int, int]] = set()
+    for n_seeds in looks.counts:
+        taken |= {(arm, size, seed) for arm, size in wanted for seed in seeds[:n_seeds]}
+        runs = [
+            (planned, run)
+            for planned, run in plan.runs
+            if (planned.arm, planned.size, planned.seed) in taken
+        ]
+        phase = replace(plan, runs=runs, looks=looks)
+        if len(record_of(phase, folder).finished) < len(runs):
+            yield phase
+        wanted &= open_cells(record_of(phase, folder))
+        if not wanted:
+            break
+    yield phase  # nothing is left to do, but the record shall be of all these runs
+
+
+def record_of(plan: Plan, folder: Path) -> ComparisonRecord:
+    """Return what is on disk of the runs of a plan, whatever comparison.json says."""
+    runs = read_runs(folder, (planned for planned, _ in plan.runs), warnings=[])
+    return ComparisonRecord(
+        folder,
+        plan.settings.resolved(),
+        plan.arms,
+        plan.metric,
+        runs,
+        design=plan.design,
+        looks=plan.looks,
+    )
 
 
 def tune(plan: Plan, folder: Path) -> Plan | None:

@@ -1,6 +1,6 @@
 """The runs that a comparison's settings stand for, checked before the first of them starts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lupi.compare.settings import ArmSettings, ComparisonSettings
@@ -8,7 +8,7 @@ from lupi.compare.tuning import TuningSettings, try_for
 from lupi.core import Control
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method
-from lupi.records import Arm, Candidate, Design, Metric, PlannedRun, planned_trials
+from lupi.records import Arm, Candidate, Design, Looks, Metric, PlannedRun, planned_trials
 from lupi.settings import merge, unknown_name
 from lupi.tasks.registry import AnyTask, build_task, resolve_task
 from lupi.train.classical import CLASSICAL, check_classical, find_learner
@@ -30,6 +30,10 @@ class Plan:
     """The runs by which tuning chooses among the candidates."""
     design: Design | None = None
     """How the task draws the rows of each seed; None: it does not say."""
+    looks: Looks | None = None
+    """At how many seeds it is judged; None: at all of them."""
+    until_decided: bool = False
+    """Whether seeds are added look by look, until every question has an answer."""
 
     @property
     def is_tuned(self) -> bool:
@@ -43,14 +47,19 @@ def check(settings: ComparisonSettings) -> None:
     _list_trials(settings)
 
 
-def make_plan(settings: ComparisonSettings) -> Plan:
-    """Check every setting, build every arm once, and list the runs, one seed after another."""
+def make_plan(settings: ComparisonSettings, max_seeds: int | None = None) -> Plan:
+    """Check every setting, build every arm once, and list the runs, one seed after another.
+
+    With `max_seeds` the comparison goes on until it is decided, or has so many seeds: first those
+    of the settings, then the numbers that follow.
+    """
+    seeds = settings.seeds if max_seeds is None else _more_seeds(settings.seeds, max_seeds)
     task = None
     arms: list[Arm] = []
     runs: list[tuple[PlannedRun, RunSettings]] = []
     first_runs = _first_runs(settings)
     candidates, trials = _list_trials(settings)
-    largest = max([*settings.sizes, *(planned.size for planned, _ in trials)])
+    largest = max([size for _, size in first_runs] + [planned.size for planned, _ in trials])
     for family, name, arm in _arms(settings):
         method = find_learner(arm.method)
         task = _try_out(first_runs[name, settings.sizes[0]], largest, name)
@@ -69,8 +78,8 @@ def make_plan(settings: ComparisonSettings) -> Plan:
                     classical=arm.method in CLASSICAL,
                 )
             )
-            for size in settings.sizes:
-                for seed in settings.seeds:
+            for size in _sizes(settings, arm):
+                for seed in seeds:
                     place = {"control": control, "seed": seed}
                     run = first_runs[name, size].model_copy(update=place)
                     runs.append((PlannedRun(run.run_id, full_name, size, seed), run))
@@ -82,7 +91,29 @@ def make_plan(settings: ComparisonSettings) -> Plan:
     _check_paper(settings, [arm.name for arm in arms])
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
     design: Design | None = getattr(task, "design", None)
-    return Plan(settings, arms, task.metric, runs, task.warnings, candidates, trials, design)
+    is_open = max_seeds is not None
+    looks = Looks.until_decided(len(seeds)) if is_open else Looks((len(seeds),))
+    return Plan(
+        settings,
+        arms,
+        task.metric,
+        runs,
+        task.warnings,
+        candidates,
+        trials,
+        design,
+        looks,
+        until_decided=is_open,
+    )
+
+
+def _more_seeds(given: Sequence[int], n: int) -> tuple[int, ...]:
+    """Return n seeds: the given ones, then the numbers that follow them."""
+    return (*given, *range(max(given) + 1, max(given) + 1 + n))[:n]
+
+
+def _sizes(settings: ComparisonSettings, arm: ArmSettings) -> list[int]:
+    return sorted({*settings.sizes, *arm.extra_sizes})
 
 
 def _uses_xstar(arm: ArmSettings) -> bool:
@@ -106,7 +137,7 @@ def _first_runs(settings: ComparisonSettings) -> dict[tuple[str, int], RunSettin
     return {
         (name, size): _run_settings(settings, name, arm, size, settings.seeds[0])
         for _, name, arm in _arms(settings)
-        for size in settings.sizes
+        for size in _sizes(settings, arm)
     }
 
 
@@ -168,7 +199,7 @@ def _check_paper(settings: ComparisonSettings, arms: list[str]) -> None:
         if arm not in arms:
             raise LupiError(f"paper.scores: {unknown_name('arm', arm, arms)}")
         for size in scores.keys() - settings.sizes:
-            raise LupiError(f"paper.scores.{arm}: {size} is none of `sizes`, {settings.sizes}")
+            raise LupiError(f"paper.scores.{arm}: {size} is not in `sizes`, {settings.sizes}")
 
 
 def _run_settings(

@@ -27,6 +27,9 @@ class ArmSettings(Settings):
     """What this arm has other than the comparison's network, such as its own tuned dropout."""
     train: dict[str, Any] = Field(default_factory=dict)
     """What this arm has other than the comparison's training."""
+    extra_sizes: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    """Sizes of this arm alone, beyond the comparison's. Larger ones of the plain arm bring the
+    label-saving factor of a method that wins into range."""
     search: dict[str, Any] | None = None
     """Where tuning looks, instead of the method's own ranges: see `lupi methods NAME`."""
 
@@ -63,6 +66,9 @@ class ComparisonSettings(Settings):
     """Numbers of training rows; the small sets are parts of the large ones."""
     seeds: tuple[int, ...] = Field(min_length=1)
     """A list, or how many: 8 stands for 0 to 7."""
+    margin: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """A difference below this is practically none: 0.01 is one point of accuracy. By default one
+    point, or 1 % of the plain model's score for metrics such as errors."""
     tuning: TuningSettings | str | None = None
     """Choose each arm's settings first; or a sentence that says how they were chosen."""
     paper: PaperSettings | None = None
@@ -81,12 +87,15 @@ class ComparisonSettings(Settings):
     @classmethod
     def _distinct(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if len(set(value)) < len(value):
-            raise ValueError("each may stand there once")
+            raise ValueError("duplicate value: each may be given once")
         return tuple(sorted(value))
 
     @model_validator(mode="after")
     def _sizes_are_known(self) -> Self:
+        extra = {size for arm in self.arms.values() for size in arm.extra_sizes}
         for size in self.train_by_size:
-            if size not in self.sizes:
-                raise ValueError(f"train_by_size: {size} is none of the sizes {list(self.sizes)}")
+            if size not in {*self.sizes, *extra}:
+                raise ValueError(f"train_by_size: {size} is not in `sizes`, {list(self.sizes)}")
+        for size in extra.intersection(self.sizes):
+            raise ValueError(f"extra_sizes: {size} is in `sizes` already, which all arms have")
         return self

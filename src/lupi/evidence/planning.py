@@ -5,7 +5,7 @@ the answer (an internal pilot: Wittes and Brittain 1990).
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from statistics import fmean
@@ -14,12 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from lupi.design import Looks
 from lupi.errors import LupiError
 from lupi.evidence.paired import Floats
 from lupi.evidence.power import chance_to_help, fewest_seeds
 from lupi.evidence.roles import controls, is_candidate
 from lupi.evidence.scores import Scores, read_scores
 from lupi.evidence.summary import rule_of
+from lupi.evidence.verdict import seeds_needed
 from lupi.records import Arm, ComparisonRecord
 
 CONFIDENCE = 0.8
@@ -138,6 +140,27 @@ def plan_seeds(record: ComparisonRecord, gain: float, power: float) -> SeedPlan:
         seconds_per_seed=sum(seconds.values()),
         seconds_left=sum(seconds[run.arm, run.size] for run in missing),
     )
+
+
+def too_few_seeds(
+    arms: Sequence[Arm], n_sizes: int, n_seeds: int, looks: Looks | None
+) -> Iterator[str]:
+    """Say before the first run if no outcome, or only a clear one everywhere, can be a verdict."""
+    n_questions = n_sizes * sum(map(is_candidate, arms))
+    share = (looks or Looks((n_seeds,))).first_share
+    if not n_questions:
+        return
+    fewest, enough = seeds_needed(1, share), seeds_needed(n_questions, share)
+    if n_seeds < fewest:
+        yield (
+            f"underpowered: {n_seeds} seeds can't give a verdict on x*; it takes {fewest} or more, "
+            f"{enough} for each of {n_questions} questions (arms x sizes) by itself"
+        )
+    elif n_seeds < enough:
+        yield (
+            f"with {n_seeds} seeds a verdict needs most of the {n_questions} questions (arms x "
+            f"sizes) to have a clear answer; {enough} seeds are enough for each by itself"
+        )
 
 
 def _plan_arm(

@@ -2,6 +2,8 @@
 
 import re
 
+from lupi.errors import LupiError
+
 AT_MOST_ONE = ("auc", "r2", "f1", "average_precision")
 """Scores up to 1 that people know with three decimals, not in percent."""
 RELATIVE_MARGIN = 0.01
@@ -28,3 +30,25 @@ def default_margin(metric: str, plain: float) -> float:
     if is_share(metric) or metric in AT_MOST_ONE:
         return 0.01
     return 1.0 if is_out_of_100(metric) else RELATIVE_MARGIN * abs(plain)
+
+
+def gain_in_own_unit(gain: float | None, metric: str) -> float:
+    """Return a gain as people say it (points of accuracy) as a difference of scores.
+
+    Args:
+        gain: what was asked for; None: two points.
+        metric: its name.
+    """
+    if is_share(metric):
+        return (2.0 if gain is None else gain) / 100
+    if metric in AT_MOST_ONE:
+        if gain is not None and gain >= 1:
+            raise LupiError(
+                f"--gain: got {gain:g}, but {metric} is 1 at most: a gain of two points is 0.02"
+            )
+        return 0.02 if gain is None else gain
+    if is_out_of_100(metric):
+        return 2.0 if gain is None else gain
+    if gain is None:
+        raise LupiError(f"--gain: say which difference in {metric} matters, in its own unit")
+    return gain

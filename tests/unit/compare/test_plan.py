@@ -106,9 +106,9 @@ def arm(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"train_by_size": {30: {}}}, "train_by_size: 30 is none of the sizes"),
+        ({"train_by_size": {30: {}}}, "train_by_size: 30 is not in `sizes`"),
         ({"sizes": []}, "sizes: got \\[\\]"),
-        ({"sizes": [20, 20]}, "sizes: got .*each may stand there once"),
+        ({"sizes": [20, 20]}, "sizes: got .*duplicate value"),
         ({"sizes": [998]}, "arm no-xstar: a training set of 998 rows was asked for; there are 997"),
         ({"seeds": 0}, "seeds: got"),
         ({"name": "../up"}, "name: got '../up'"),
@@ -130,7 +130,7 @@ def arm(**changes: Any) -> dict[str, Any]:
             "arms.plain.xstar_fracs: no-xstar does not use x",
         ),
         ({"paper": {"source": "t", "scores": {"hat": {20: 0.5}}}}, "did you mean `het`"),
-        ({"paper": {"source": "t", "scores": {"het": {21: 0.5}}}}, "het: 21 is none of `sizes`"),
+        ({"paper": {"source": "t", "scores": {"het": {21: 0.5}}}}, "het: 21 is not in `sizes`"),
         (
             {"arms": {"plain": {"method": "no-xstar", "controls": ["random"]}}},
             "arms.plain.controls: no-xstar does not use x",

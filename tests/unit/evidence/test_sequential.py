@@ -20,8 +20,19 @@ def test_a_later_look_sees_more_seeds_and_spends_half_of_what_is_left() -> None:
     assert looks.reached(6) == [(6, 0.5)]  # preliminary
     assert looks.reached(10) == [(7, 0.5), (9, 0.25)]
     assert looks.reached(12) == [(7, 0.5), (9, 0.25), (12, 0.125)]
-    (_, first), (n_seeds, second) = Looks((8,)).extended(12).reached(12)
+    (_, first), (n_seeds, second) = Looks((8, 12)).reached(12)
     assert (first, n_seeds, second) == pytest.approx((0.8, 12, 0.1))
+
+
+def test_looks_of_an_earlier_plan_count_if_they_took_place() -> None:
+    fixed, more, open_ = Looks((8,)), Looks((12,)), Looks.until_decided(16)
+    assert more.after(None, 0) == more
+    assert more.after(fixed, 5) == more  # the first plan was not finished: nothing was judged
+    assert more.after(fixed, 8) == Looks((8, 12))
+    assert fixed.after(fixed, 8) == fixed
+    assert open_.after(fixed, 8) == Looks((8, 9, 12, 16))
+    assert open_.after(open_, 9) == open_
+    assert more.after(open_, 9) == Looks((7, 9, 12), first_share=0.5)
 
 
 def test_looks_until_decided_reach_the_budget() -> None:

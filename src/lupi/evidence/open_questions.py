@@ -1,0 +1,67 @@
+"""Which questions of a comparison have no answer yet, and what it takes to go on with them."""
+
+from collections.abc import Iterable
+from statistics import fmean
+
+from lupi.evidence.answer import Verdict
+from lupi.evidence.roles import controls, is_candidate
+from lupi.evidence.summary import summarise
+from lupi.records import ComparisonRecord, PlannedRun
+
+OPEN: tuple[Verdict, ...] = (
+    "no detectable difference",
+    "underpowered",
+    "better than plain only",
+)
+"""What more seeds may change. All else is an answer; a collapsed arm stays collapsed."""
+
+
+def open_questions(record: ComparisonRecord) -> list[tuple[str, int]]:
+    """Return the arms with x*, each with a size, for which more seeds may bring an answer."""
+    return [
+        (arm.name, cell.size)
+        for arm in summarise(record).arms
+        if is_candidate(arm)
+        for cell in arm.cells
+        if cell.verdict in OPEN
+    ]
+
+
+def open_cells(record: ComparisonRecord) -> set[tuple[str, int]]:
+    """Return each arm and size of which an open question needs more runs.
+
+    These are the arms in question and their controls, at the sizes in question and at those that
+    an arm has for itself, for the label-saving factor.
+    """
+    found: set[tuple[str, int]] = set()
+    shared = _shared_sizes(record)
+    own = {(run.plan.arm, run.plan.size) for run in record.runs if run.plan.size not in shared}
+    by_name = {arm.name: arm for arm in record.arms}
+    for name, size in open_questions(record):
+        arms = {name, *(control.name for control in controls(by_name[name], record.arms))}
+        found |= {(arm, size) for arm in arms} | {cell for cell in own if cell[0] in arms}
+    return found
+
+
+def _shared_sizes(record: ComparisonRecord) -> set[int]:
+    """Return the sizes that all arms have."""
+    sizes = [
+        {run.plan.size for run in record.runs if run.plan.arm == arm.name} for arm in record.arms
+    ]
+    return set.intersection(*sizes) if sizes else set()
+
+
+def mean_seconds(record: ComparisonRecord) -> dict[tuple[str, int], float]:
+    """Return how long a run of each arm and size took on average."""
+    times: dict[tuple[str, int], list[float]] = {}
+    for run in record.finished:
+        rows, _ = run.metrics()
+        seconds = sum(row.get("seconds", 0.0) for row in rows)
+        times.setdefault((run.plan.arm, run.plan.size), []).append(seconds)
+    return {cell: fmean(found) for cell, found in times.items()}
+
+
+def seconds_of(record: ComparisonRecord, runs: Iterable[PlannedRun]) -> float:
+    """Return how long so many further runs would take one worker, after those that are done."""
+    seconds = mean_seconds(record)
+    return sum(seconds.get((run.arm, run.size), 0.0) for run in runs)
