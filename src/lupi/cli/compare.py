@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from lupi.cli import engines
+from lupi.cli import engines, looks
 from lupi.cli.output import (
     Json,
     Out,
@@ -21,7 +20,6 @@ from lupi.cli.output import (
     print_summary,
     resumable,
     say,
-    time_text,
 )
 from lupi.cli.own_data import is_own_data, own_comparison, refuse_columns
 
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from lupi.compare.plan import Plan
     from lupi.records import ComparisonRecord, PlannedRun
 
-MOST_SEEDS = 10_000
 RUN_AGAIN = "fix the problem and run the same command to resume"
 
 
@@ -93,17 +90,8 @@ def compare(
     print_settings: Annotated[
         bool, typer.Option("--print-settings", help="Print the YAML of the comparison and exit.")
     ] = False,
-    until_decided: Annotated[
-        bool,
-        typer.Option(
-            "--until-decided",
-            help="Add seeds where they are needed until every question has an answer.",
-        ),
-    ] = False,
-    max_seeds: Annotated[
-        int | None,
-        typer.Option(min=2, max=MOST_SEEDS, help="Most seeds of --until-decided. By default 30."),
-    ] = None,
+    until_decided: looks.UntilDecided = False,
+    max_seeds: looks.MaxSeeds = None,
     set_: Sets = None,
     out: Out = None,
     workers: Workers = None,
@@ -171,18 +159,8 @@ def compare(
         print(as_yaml(raw), end="")
         return
     does = engines.make_engine(engine, workers, address, cpus, gpus, memory, minutes, sbatch)
-    budget = _budget(until_decided, max_seeds)
+    budget = looks.budget(until_decided, max_seeds)
     run_comparison(raw, out, does, as_json, command=command_line(), max_seeds=budget)
-
-
-def _budget(until_decided: bool, max_seeds: int | None) -> int | None:
-    from lupi.errors import LupiError
-
-    if not until_decided:
-        if max_seeds is not None:
-            raise LupiError("--max-seeds is for --until-decided; a fixed plan has --set seeds=N")
-        return None
-    return 30 if max_seeds is None else max_seeds
 
 
 def command_line() -> str:
@@ -209,7 +187,7 @@ def run_comparison(
     with resumable():
         for phase in phases(plan, folder):
             if phase.is_tuned and plan.until_decided:
-                say_what_is_open(plan, phase, folder)
+                looks.say_what_is_open(plan, phase, folder)
             do_runs(phase, folder, engine)
     summary = print_summary(folder, as_json, command)
     if plan.settings.task["name"] != "translation":  # whose student is used by `lupi translate`
@@ -235,28 +213,6 @@ def prepared_plan(raw: dict[str, Any], max_seeds: int | None = None) -> "Plan":
     for warning in [*plan.warnings, *few]:
         say(f"[yellow]warning:[/] {escape(warning)}")
     return plan
-
-
-def say_what_is_open(plan: "Plan", phase: "Plan", folder: Path) -> None:
-    """Tell, before the runs of a look, which questions it is for and how long it may take."""
-    from lupi.compare.comparison import record_of
-    from lupi.evidence.open_questions import open_questions, seconds_of
-
-    n_seeds = max(Counter((run.arm, run.size) for run, _ in phase.runs).values())
-    record = record_of(phase, folder)
-    done = {run.plan.run_id for run in record.finished}
-    if not done:
-        say(f"first look at {n_seeds} seeds")
-        return
-    now = [run for run, _ in phase.runs if run.run_id not in done]
-    cells = {(run.arm, run.size) for run in now}
-    rest = [r for r, _ in plan.runs if r.run_id not in done and (r.arm, r.size) in cells]
-    named = ", ".join(f"{arm} at n = {size}" for arm, size in open_questions(record))
-    say(
-        f"open: {escape(named)}; on to {n_seeds} seeds: {len(now)} runs, "
-        f"{time_text(seconds_of(record, now))} of one worker; at most {len(rest)} runs, "
-        f"{time_text(seconds_of(record, rest))}, if nothing is decided before the budget is out"
-    )
 
 
 def do_runs(

@@ -1,0 +1,59 @@
+"""Options and messages of a comparison that goes on until it is decided."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from lupi.cli.output import say, time_text
+from lupi.errors import LupiError
+
+if TYPE_CHECKING:
+    from lupi.compare.plan import Plan
+
+DEFAULT_BUDGET = 30
+
+UntilDecided = Annotated[
+    bool,
+    typer.Option(
+        "--until-decided",
+        help="Add seeds where they are needed until every question has an answer.",
+    ),
+]
+MaxSeeds = Annotated[
+    int | None,
+    typer.Option(min=2, max=10_000, help="Most seeds of --until-decided. By default 30."),
+]
+
+
+def budget(until_decided: bool, max_seeds: int | None) -> int | None:
+    """Return the most seeds of a comparison that goes on until it is decided; None: a fixed plan."""
+    if not until_decided:
+        if max_seeds is not None:
+            raise LupiError("--max-seeds is for --until-decided; a fixed plan has --set seeds=N")
+        return None
+    return DEFAULT_BUDGET if max_seeds is None else max_seeds
+
+
+def say_what_is_open(plan: "Plan", phase: "Plan", folder: Path) -> None:
+    """Tell, before the runs of a look, which questions it is for and how long it may take."""
+    from lupi.compare.comparison import record_of
+    from lupi.evidence.open_questions import open_questions, seconds_of
+
+    n_seeds = max(Counter((run.arm, run.size) for run, _ in phase.runs).values())
+    record = record_of(phase, folder)
+    done = {run.plan.run_id for run in record.finished}
+    if not done:
+        say(f"first look at {n_seeds} seeds")
+        return
+    now = [run for run, _ in phase.runs if run.run_id not in done]
+    cells = {(run.arm, run.size) for run in now}
+    rest = [r for r, _ in plan.runs if r.run_id not in done and (r.arm, r.size) in cells]
+    named = ", ".join(f"{arm} at n = {size}" for arm, size in open_questions(record))
+    say(
+        f"open: {escape(named)}; on to {n_seeds} seeds: {len(now)} runs, "
+        f"{time_text(seconds_of(record, now))} of one worker; at most {len(rest)} runs, "
+        f"{time_text(seconds_of(record, rest))}, if nothing is decided before the budget is out"
+    )
