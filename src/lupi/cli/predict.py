@@ -27,7 +27,10 @@ def predict(
     ],
     inputs: Annotated[
         list[Path] | None,
-        typer.Argument(help="Tables, or images and folders of them; - is stdin."),
+        typer.Argument(help="Tables, files with texts, or images and folders; - is stdin."),
+    ] = None,
+    text: Annotated[
+        list[str] | None, typer.Option(help="A text to predict; may be given several times.")
     ] = None,
     format_: Annotated[
         Literal["jsonl", "csv"], typer.Option("--format", help="JSON lines, or CSV with a head.")
@@ -46,9 +49,12 @@ def predict(
     Classes come with their probabilities, numbers with mean and standard deviation. A table is
     CSV (also from stdin) or Parquet with the columns that the student was trained on; others, x*
     among them, are ignored. `row` counts the rows of a file from 1. Of images, stdin (-) is a
-    list of files.
+    list of files. Texts are strings (--text), files like the training texts, or lines of stdin
+    or of a .txt file.
 
     Example: `lupi predict shipped new.csv --format csv > predictions.csv`
+
+    Example: `lupi predict shipped --text "a silly film"`
     """
     import torch
 
@@ -65,7 +71,7 @@ def predict(
         say(escape(picked.why))
     student = load_student(run)
     write = _csv_writer() if format_ == "csv" else _write_json
-    at_once = 1 if sys.stdin.isatty() and not inputs else batch_size
+    at_once = 1 if sys.stdin.isatty() and not (inputs or text) else batch_size
     n_done = n_bad = 0
     said: tuple[str, ...] = ()
     hidden = not stderr.is_terminal or sys.stdout.isatty()
@@ -73,7 +79,7 @@ def predict(
         TextColumn("{task.completed} predicted"), console=stderr, transient=True, disable=hidden
     ) as progress:
         bar = progress.add_task("", total=None)
-        for batch in read_inputs(student, inputs or [], _lines(), at_once):
+        for batch in read_inputs(student, inputs or [], _lines(), at_once, text or []):
             if batch.ignored != said:
                 said = tuple(batch.ignored)
                 say(escape(f"ignored, as the student does not need them: {', '.join(said)}"))
@@ -93,7 +99,7 @@ def predict(
     if n_bad:
         say(f"skipped {n_bad} of {n_bad + n_done} inputs")
     if not n_done:
-        raise LupiError("there was nothing to predict: no row or image was understood")
+        raise LupiError("there was nothing to predict: no input was understood")
 
 
 def _lines() -> Iterator[str]:

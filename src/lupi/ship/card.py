@@ -72,6 +72,8 @@ def _purpose(description: Description) -> str:
     if description.images is not None:
         side = description.images.image_size
         return f"Predicts {what} of an image, seen at {side}x{side} pixels."
+    if description.texts is not None:
+        return f"Predicts {what} of a text."
     columns = ", ".join(f"`{column.name}`" for column in description.encoder().columns)
     return f"Predicts {what} of a row of a table from {columns}."
 
@@ -86,7 +88,8 @@ def _training(settings: RunSettings) -> Iterator[str]:
         yield "- Privileged information (x*) took no part in training."
         return
     named = ", ".join(f"`{column}`" for column in task.get("privileged", ()))
-    what = named or "the region of the object in each training image (a box or a mask)"
+    region = "the region of the object in each training image (a box or a mask)"
+    what = named or ("the rationale of each text" if task["name"] == "text" else region)
     real = "" if settings.control == "real" else f", {settings.control} as a control"
     yield f"- Privileged information (x*), in training only{real}: {what}."
     if settings.xstar_frac < 1:
@@ -140,6 +143,8 @@ def _limits(description: Description, result: dict[str, Any]) -> Iterator[str]:
         yield "- It always answers with one of its classes, also where none fits."
     else:
         yield "- The standard deviation is the network's own and was not calibrated."
+    if description.texts is not None:
+        yield "- Words that no training text had are ignored."
     if description.features is not None:
         yield (
             "- Categories that training did not see count as “other”; missing values as the mean "

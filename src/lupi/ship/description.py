@@ -14,7 +14,7 @@ from lupi.data.tables.encoder import TableEncoder
 from lupi.errors import LupiError
 from lupi.methods.hallucination import Hallucinating
 from lupi.settings import Settings
-from lupi.tasks import image, table
+from lupi.tasks import image, table, text_network
 
 
 class ImageFiles(Settings):
@@ -34,6 +34,21 @@ class CsvFiles(Settings):
     separator: str | None = None
     header: bool = True
     decimal: str = "."
+
+
+class TextFiles(Settings):
+    """How texts become x: as the training texts did."""
+
+    column: str
+    """With the texts, in a file with columns."""
+    tags: tuple[str, ...] = ()
+    """Removed from texts: in training they marked rationales."""
+    max_length: int = Field(ge=1)
+    """Words that are seen of a text."""
+    separator: str | None = None
+    encoding: str = "utf-8"
+    words: tuple[str, ...] = Field(min_length=1, max_length=1_000_000)
+    """Known ones, by number, from 1; 0 is any other word."""
 
 
 class Target(Settings):
@@ -57,19 +72,20 @@ class Description(Settings):
 
     format: Literal[1] = 1
     network: dict[str, Any]
-    """Settings of the network, of images or of tables."""
+    """Settings of the network, of images, tables or texts."""
     two_heads: bool = False
     """Whether it predicts the mean of two heads, as after hallucination."""
     images: ImageFiles | None = None
     csv: CsvFiles = CsvFiles()
     features: dict[str, Any] | None = None
     """Makes a `TableEncoder`."""
+    texts: TextFiles | None = None
     target: Target
 
     @model_validator(mode="after")
     def _takes_one_thing(self) -> "Description":
-        if (self.images is None) == (self.features is None):
-            raise ValueError("a student takes either images or rows of a table")
+        if [self.images, self.features, self.texts].count(None) != 2:
+            raise ValueError("a student takes either images, rows of a table, or texts")
         return self
 
     @classmethod
@@ -98,6 +114,14 @@ class Description(Settings):
 
     def _network(self) -> nn.Module:
         n_outputs = self.target.n_outputs
+        if self.texts is not None:
+            texts = text_network.TextNetworkSettings.parse(self.network, "network")
+            if texts.name == "own":
+                raise LupiError(
+                    f"this student has an encoder of its own ({texts.encoder}), and loading it "
+                    "would run code that a file names: export it as ONNX (--format onnx)"
+                )
+            return text_network.build_network(texts, len(self.texts.words) + 1, n_outputs)
         if self.images is None:
             settings = table.TableNetworkSettings.parse(self.network, "network")
             return table.build_network(settings, self.encoder().width, n_outputs)

@@ -14,6 +14,7 @@ from lupi.ship.description import ImageFiles
 from lupi.ship.files import encode_image, find_images
 from lupi.ship.rows import RowReader
 from lupi.ship.student import Student
+from lupi.ship.texts import TextEncoder
 
 STDIN = Path("-")
 
@@ -31,9 +32,26 @@ class Inputs(NamedTuple):
 
 
 def read_inputs(
-    student: Student, paths: Sequence[Path], stdin: Iterable[str], batch_size: int
+    student: Student,
+    paths: Sequence[Path],
+    stdin: Iterable[str],
+    batch_size: int,
+    texts: Sequence[str] = (),
 ) -> Iterator[Inputs]:
-    """Yield batches of what the paths hold; `-` is stdin: rows as CSV, or names of images."""
+    """Yield batches of what the paths hold.
+
+    Args:
+        student: that predicts them.
+        paths: `-` is stdin: rows as CSV, names of images, or a text per line.
+        stdin: its lines.
+        batch_size: rows of a batch.
+        texts: to be predicted as they are, before any path.
+    """
+    if student.description.texts is not None:
+        encoder = TextEncoder(student.description.texts)
+        return _read_texts(encoder, texts, paths, stdin, batch_size)
+    if texts:
+        raise LupiError("--text: this student does not predict texts")
     how = student.description.images
     if how is not None:
         return _read_images(how, _named(paths, stdin), batch_size)
@@ -79,3 +97,22 @@ def _read_rows(
                 [f"{where}, row {number}: {reason}" for number, reason in bad],
                 tuple(reader.ignored),
             )
+
+
+def _read_texts(
+    encoder: TextEncoder,
+    texts: Sequence[str],
+    paths: Sequence[Path],
+    stdin: Iterable[str],
+    batch_size: int,
+) -> Iterator[Inputs]:
+    sources = {"--text": encoder.read_lines(texts, "--text", batch_size)} if texts else {}
+    for path in paths or ([] if texts else [STDIN]):
+        if path == STDIN:
+            sources["stdin"] = encoder.read_lines(stdin, "stdin", batch_size)
+        else:
+            sources[str(path)] = encoder.read(path, batch_size)
+    for where, batches in sources.items():
+        for numbers, x, bad in batches:
+            names = [{"input": where, "row": number} for number in numbers]
+            yield Inputs(names, x, [f"{where}, row {number}: {why}" for number, why in bad])

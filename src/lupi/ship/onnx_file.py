@@ -18,12 +18,14 @@ INPUT, OUTPUT = "x", "output"
 def write_onnx(net: nn.Module, x: Tensor, path: Path, metadata: Mapping[str, str]) -> None:
     """Write a network for any number of rows like those of `x`, in one file.
 
+    Of word numbers (integers), any number of words, too.
+
     What torch notes on each node (source files, classes) is left out.
     """
     _require("onnx", "onnxscript")
     import onnx
 
-    batch = torch.export.Dim.DYNAMIC
+    names = {0: "batch"} if x.is_floating_point() else {0: "batch", 1: "words"}
     with _quiet_torch():
         program = torch.onnx.export(
             net.eval(),
@@ -31,7 +33,7 @@ def write_onnx(net: nn.Module, x: Tensor, path: Path, metadata: Mapping[str, str
             dynamo=True,
             input_names=[INPUT],
             output_names=[OUTPUT],
-            dynamic_shapes=({0: batch},),
+            dynamic_shapes=(dict.fromkeys(names, torch.export.Dim.DYNAMIC),),
             verbose=False,
         )
     assert program is not None  # as dynamo=True
@@ -42,8 +44,9 @@ def write_onnx(net: nn.Module, x: Tensor, path: Path, metadata: Mapping[str, str
         noted.ClearField("doc_string")
     for tensor in graph.initializer:
         tensor.ClearField("metadata_props")
-    for end in (*graph.input, *graph.output):
-        end.type.tensor_type.shape.dim[0].dim_param = "batch"
+    for place, name in names.items():
+        graph.input[0].type.tensor_type.shape.dim[place].dim_param = name
+    graph.output[0].type.tensor_type.shape.dim[0].dim_param = names[0]
     del graph.value_info[:]  # shapes in between name the batch otherwise; readers infer them
     onnx.helper.set_model_props(model, dict(metadata))
     onnx.checker.check_model(model)

@@ -16,6 +16,7 @@ from lupi.ship.files import encode_images
 from lupi.ship.manifest import MANIFEST, check_manifest
 from lupi.ship.onnx_file import OnnxNetwork
 from lupi.ship.rows import encode_rows
+from lupi.ship.texts import TextEncoder
 from lupi.train.checkpoint import load_weights
 from lupi.train.finished import STUDENT, find_run
 from lupi.train.settings import RunSettings
@@ -43,12 +44,15 @@ class Student:
         self.network = network
         self.description = description
         self._encoder = description.encoder() if description.features is not None else None
+        self._texts = TextEncoder(description.texts) if description.texts is not None else None
 
     def encode(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> Tensor:
-        """Return x of rows (a DataFrame) or of images (names of files), as the network wants."""
+        """Return x of rows (a DataFrame), of images (names of files) or of texts (strings)."""
         if self._encoder is not None:
             return encode_rows(inputs, self._encoder)
-        assert self.description.images is not None  # one of both is there
+        if self._texts is not None:
+            return self._texts.encode(inputs)
+        assert self.description.images is not None  # one of them is there
         return encode_images(inputs, self.description.images)
 
     @torch.inference_mode()
@@ -73,7 +77,7 @@ class Student:
         ]
 
     def predict(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> list[Prediction]:
-        """Predict rows of a table, or images; what can't be read is an error."""
+        """Predict rows of a table, images or texts; what can't be read is an error."""
         return self.explain(self.outputs(self.encode(inputs)))
 
 

@@ -151,7 +151,7 @@ def _load(
             text, words, region = _marked(text, cells, settings, form)
         except BadRationaleError as error:
             findings.add(where, "rationale that does not fit the text", str(error))
-            region, words = None, locate_words(_without_tags(text, settings.tags))
+            region, words = None, locate_words(remove_tags(text, settings.tags))
         if not words.words:
             findings.add(where, "no text", f"column {settings.text} holds no word")
             continue
@@ -240,8 +240,8 @@ def as_text(cell: Any) -> str | None:
     return str(cell)
 
 
-def _without_tags(text: str, tags: Sequence[str]) -> str:
-    """Return a text whose tags do not fit together, without any of them."""
+def remove_tags(text: str, tags: Sequence[str]) -> str:
+    """Return a text without tags, whether they fit together or not."""
     for tag in tags:
         text = text.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
     return text

@@ -1,0 +1,90 @@
+"""Texts to predict: strings, files and lines to x."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from lupi.data.text.text_file import is_text_file, read_rows
+from lupi.data.text.texts import as_text, remove_tags
+from lupi.data.text.tokens import split_words
+from lupi.data.text.word_vocabulary import WordVocabulary
+from lupi.errors import LupiError
+from lupi.ship.description import TextFiles
+
+ONE_PER_LINE = (".txt", "")
+"""Suffixes of files with a text per line and no columns, as stdin has."""
+
+
+class EncodedTexts(NamedTuple):
+    """Some texts of a file."""
+
+    numbers: list[int]
+    """Of the good ones, from 1."""
+    x: Tensor
+    bad: list[tuple[int, str]]
+    """Number of each bad one, and what is wrong with it."""
+
+
+class TextEncoder:
+    """Turns texts into word numbers (B, T), as the training texts were."""
+
+    def __init__(self, how: TextFiles) -> None:
+        self._how = how
+        self._vocabulary = WordVocabulary(how.words)
+
+    def encode(self, texts: Any) -> Tensor:
+        """Return x of texts; an empty one is an error."""
+        is_list = isinstance(texts, Sequence) and not isinstance(texts, str) and len(texts)
+        if not is_list or not all(isinstance(text, str) for text in texts):
+            raise LupiError(f"this student predicts texts: give a list of strings, got {texts!r}")
+        numbered = enumerate(texts, start=1)
+        _, x, bad = self._encoded([(number, as_text(text)) for number, text in numbered])
+        if bad:
+            raise LupiError(f"text {bad[0][0]}: {bad[0][1]}")
+        return x
+
+    def read(self, path: Path, batch_size: int) -> Iterator[EncodedTexts]:
+        """Read a file as the training texts were read, or one text per line (.txt)."""
+        if path.suffix.lower() in ONE_PER_LINE or not is_text_file(path):
+            try:
+                with path.open(encoding=self._how.encoding) as lines:
+                    yield from self.read_lines(lines, str(path), batch_size)
+            except OSError as error:
+                raise LupiError(f"{path} can't be read: {error.strerror}") from None
+            return
+        rows = read_rows(
+            path, [self._how.column], separator=self._how.separator, encoding=self._how.encoding
+        )
+        texts = ((row.number, as_text(row.cells.get(self._how.column))) for row in rows)
+        while chunk := list(islice(texts, batch_size)):
+            yield self._encoded(chunk)
+
+    def read_lines(
+        self, lines: Iterable[str], where: str, batch_size: int
+    ) -> Iterator[EncodedTexts]:
+        """Read one text per line as they come."""
+        texts = ((number, as_text(line)) for number, line in enumerate(lines, start=1))
+        try:
+            while chunk := list(islice(texts, batch_size)):
+                yield self._encoded(chunk)
+        except UnicodeDecodeError:
+            raise LupiError(f"{where} is no {self._how.encoding} text; save it as such") from None
+
+    def _encoded(self, texts: list[tuple[int, str | None]]) -> EncodedTexts:
+        encoded, numbers, bad = [], [], []
+        for number, text in texts:
+            words = split_words(remove_tags(text or "", self._how.tags))
+            if not words:
+                bad.append((number, "there is no word in it"))
+                continue
+            known = self._vocabulary.encode(words[: self._how.max_length])
+            encoded.append(torch.from_numpy(known))
+            numbers.append(number)
+        empty = torch.empty(0, 1, dtype=torch.long)
+        x = pad_sequence(encoded, batch_first=True) if encoded else empty
+        return EncodedTexts(numbers, x, bad)
