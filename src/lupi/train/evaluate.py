@@ -53,33 +53,49 @@ def describe_noise(method: Method, task: Task, batch: Batch) -> dict[str, dict[s
 
     logvar_mean and logvar_spread are over rows and units; logvar_between is the standard
     deviation over rows, averaged over units: the part of the spread that comes from x*. Where
-    x* marks a region and the site has a map, the mean variance inside and outside it follow.
+    x* marks a region of the site's places, the mean variance inside and outside it follow.
     """
     described = {}
     for site, logvar in method.logvars(batch).items():
         if len(logvar) < 2:
             continue
         logvar = logvar.float().cpu()
+        inside, outside = _parts(task, batch, logvar)
+        known = logvar
+        if task.places == "words" and inside is not None and outside is not None:
+            known = logvar.where(inside + outside > 0, torch.nan)  # not where texts are padded
         stats = {
-            "logvar_mean": logvar.mean().item(),
-            "logvar_spread": logvar.std(correction=0).item(),
-            "logvar_between": logvar.std(0, correction=0).mean().item(),
+            "logvar_mean": known.nanmean().item(),
+            "logvar_spread": _spread(known.flatten()).item(),
+            "logvar_between": _spread(known).nanmean().item(),
         }
-        if task.xstar_kind == "region" and logvar.dim() == 4:
-            assert batch.xstar is not None
-            mask = batch.xstar[batch.has_xstar].cpu()
-            stats |= _inside_outside(logvar.exp(), mask)
+        if inside is not None and outside is not None:
+            stats["variance_inside"] = _weighted_mean(logvar.exp(), inside)
+            stats["variance_outside"] = _weighted_mean(logvar.exp(), outside)
         described[site] = stats
     return described
 
 
-def _inside_outside(variance: Tensor, mask: Tensor) -> dict[str, float]:
-    inside = F.interpolate(mask, variance.shape[2:], mode="area").expand_as(variance)
-    outside = 1 - inside
-    return {
-        "variance_inside": ((variance * inside).sum() / inside.sum().clamp(min=1e-9)).item(),
-        "variance_outside": ((variance * outside).sum() / outside.sum().clamp(min=1e-9)).item(),
-    }
+def _parts(task: Task, batch: Batch, logvar: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Return how far each entry of a log-variance is inside the region, and outside it."""
+    if task.xstar_kind != "region" or logvar.dim() < 3:
+        return None, None
+    assert batch.xstar is not None
+    region = batch.xstar[batch.has_xstar].cpu()
+    if task.places == "words":
+        region, is_word = region[:, 0, :, None], (batch.x[batch.has_xstar] > 0).cpu()[..., None]
+        return (region * is_word).expand_as(logvar), ((1 - region) * is_word).expand_as(logvar)
+    inside = F.interpolate(region, logvar.shape[2:], mode="area").expand_as(logvar)
+    return inside, 1 - inside
+
+
+def _spread(values: Tensor) -> Tensor:
+    """Return the standard deviation over the first dimension, NaN left out."""
+    return (values - values.nanmean(0)).square().nanmean(0).sqrt()
+
+
+def _weighted_mean(values: Tensor, weights: Tensor) -> float:
+    return ((values * weights).sum() / weights.sum().clamp(min=1e-9)).item()
 
 
 def is_collapsed(noise: dict[str, dict[str, float]]) -> bool | None:
