@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from lupi.core import Control, OutputKind, Places, Split, Splits, XstarKind, derive_seed
 from lupi.data.content import fingerprint_of
 from lupi.data.subsets import nested_rows, rows_with_xstar
-from lupi.data.text.span_controls import control_regions, lexicon_regions
+from lupi.data.text.span_controls import control_regions, lexicon_regions, spread_over_words
 from lupi.data.text.text_rows import TextSplit
 from lupi.data.text.texts import Loaded, TextFileSettings, Texts, load_texts
 from lupi.data.text.word_list import read_word_list
@@ -48,6 +48,8 @@ class TextSettings(TextFileSettings):
     """Words that are known at most: those of the most training texts."""
     lexicon: Path | None = None
     """A text file with one word per line: the rationale of the control `lexicon`."""
+    marks: Literal["places", "words"] = "places"
+    """What a rationale marks: its own `places`, or its `words` wherever they stand in the text."""
     content: str | None = None
     """Fingerprint of the files, filled in by lupi: changed texts are another run."""
 
@@ -280,6 +282,8 @@ class TextTask:
             own = control_regions([r for r in given if r is not None], lengths, control, seed)
         regions = [torch.zeros(len(texts.words[i])) for i in rows]
         for place, region in zip(np.flatnonzero(has), own, strict=True):
+            if self._settings.marks == "words":
+                region = spread_over_words(region, texts.words[rows[place]])
             regions[place] = torch.from_numpy(region)
         return regions
 
