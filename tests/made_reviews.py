@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lupi.data.text.made_reviews import write_reviews
-from lupi.tasks.text import TextSettings, TextTask
+from lupi.tasks.text import TextTask
 from lupi.tasks.text_network import TextNetworkSettings
+from lupi.tasks.text_settings import TextSettings
 
 COLUMNS = {"text": "review", "target": "label", "rationale": "spans"}
 

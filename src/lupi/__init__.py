@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from lupi.attached import attach
     from lupi.design import Design
     from lupi.estimators.network import LupiClassifier, LupiRegressor
+    from lupi.estimators.text import LupiTextClassifier, LupiTextRegressor
     from lupi.evidence.judge import judge
     from lupi.nn.noise import HeteroscedasticDropout
     from lupi.nn.sites import Site, find_sites
@@ -19,6 +20,8 @@ __all__ = [
     "HeteroscedasticDropout",
     "LupiClassifier",
     "LupiRegressor",
+    "LupiTextClassifier",
+    "LupiTextRegressor",
     "SVMPlus",
     "Site",
     "__version__",
@@ -34,6 +37,8 @@ _HOMES = {
     "HeteroscedasticDropout": "lupi.nn.noise",
     "LupiClassifier": "lupi.estimators.network",
     "LupiRegressor": "lupi.estimators.network",
+    "LupiTextClassifier": "lupi.estimators.text",
+    "LupiTextRegressor": "lupi.estimators.text",
     "SVMPlus": "lupi.svm.svm_plus",
     "Site": "lupi.nn.sites",
     "attach": "lupi.attached",

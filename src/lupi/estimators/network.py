@@ -20,6 +20,7 @@ from lupi.data.subsets import nested_rows
 from lupi.data.xstar.given import check_xstar
 from lupi.errors import LupiError
 from lupi.estimators.task import ArrayTask
+from lupi.estimators.text_task import TextsInMemory
 from lupi.methods.registry import find_method
 from lupi.nn.gaussian import moments
 from lupi.tasks.table import TableNetworkSettings
@@ -80,7 +81,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         self.val_frac = val_frac
         self.random_state = random_state
 
-    def _fit(self, X: Array, y: Array, n_classes: int | None, xstar: Any) -> None:
+    def _fit(self, X: Any, y: Array, n_classes: int | None, xstar: Any) -> None:
         """Train on validated x, y as the network sees it, and x* as it was given."""
         method, settings = self._method_for(xstar)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -121,7 +122,9 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
             return "no-xstar", {}
         return self.method, dict(self.settings or {})
 
-    def _task(self, X: Array, y: Array, n_classes: int | None, xstar: Any, seed: int) -> ArrayTask:
+    def _task(
+        self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int
+    ) -> ArrayTask | TextsInMemory:
         """Standardise x and x*, and hold rows out."""
         xstar, has = check_xstar(xstar, len(y))
         mean, scale = _moments(xstar[has])

@@ -1,0 +1,255 @@
+"""Texts for scikit-learn: trained with rationales, predicting without."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import Tags, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from lupi.data.text.rationales import BadRationaleError, find_form, mark_words, read_cell
+from lupi.data.text.text_rows import TextSplit
+from lupi.data.text.tokens import locate_words, split_words
+from lupi.data.text.word_vocabulary import WordVocabulary, choose_words
+from lupi.errors import LupiError
+from lupi.estimators.network import LupiEstimator
+from lupi.estimators.text_task import TextsInMemory
+from lupi.nn.gaussian import moments
+from lupi.tasks.text_network import TextNetworkSettings
+from lupi.train.settings import TrainSettings
+
+Array = NDArray[Any]
+NOISE_AT_WORDS = {
+    "sites": ["trunk.words"],
+    "draw": "example",
+    "prior": {"inside": 0.0, "outside": 2.0},
+    "learn": False,
+    "missing": "none",
+}
+"""Settings of het-dropout where none are given: one draw for all words outside the rationale."""
+
+
+class LupiTextEstimator(LupiEstimator):
+    """What `LupiTextClassifier` and `LupiTextRegressor` share.
+
+    A part of the texts is held out, without rationales, to choose the epoch. The vocabulary is
+    that of the texts trained on.
+
+    Args:
+        method: any method for regions of words (`lupi methods`), but no oracle.
+        settings: of the method; None: of het-dropout, one draw of variance 2 for all words
+            outside the rationale, and the method's own defaults otherwise.
+        network: `bag-of-words`, `cnn`, `lstm`, or `package.module:function` for an encoder.
+        n_channels: of cnn and lstm; None: 64.
+        dropout: Bernoulli rate.
+        max_words: words that are known at most.
+        min_count: texts that a known word has to stand in.
+        epochs: passes over the texts, or 20 steps where a pass has fewer.
+        batch_size: texts.
+        lr: learning rate of AdamW.
+        weight_decay: of AdamW.
+        val_frac: fraction of the texts that is held out; 0: training texts are looked at.
+        random_state: of initial weights, held-out texts, batch order and noise.
+    """
+
+    def __init__(
+        self,
+        method: str = "het-dropout",
+        settings: dict[str, Any] | None = None,
+        *,
+        network: str = "bag-of-words",
+        n_channels: int | None = None,
+        dropout: float = 0.0,
+        max_words: int = 30_000,
+        min_count: int = 1,
+        epochs: int = 30,
+        batch_size: int = 32,
+        lr: float = 0.03,
+        weight_decay: float = 0.1,
+        val_frac: float = 0.2,
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.settings = settings
+        self.network = network
+        self.n_channels = n_channels
+        self.dropout = dropout
+        self.max_words = max_words
+        self.min_count = min_count
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.val_frac = val_frac
+        self.random_state = random_state
+
+    def _method_for(self, xstar: Any) -> tuple[str, dict[str, Any]]:
+        method, settings = super()._method_for(xstar)
+        if method == "het-dropout" and self.settings is None:
+            return method, dict(NOISE_AT_WORDS)
+        return method, settings
+
+    def _task(
+        self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int
+    ) -> TextsInMemory:
+        """Number the words of the training texts, and hold texts out."""
+        train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
+        words = [split_words(text) for text in X]
+        regions, has = read_rationales(X, xstar)
+        self.vocabulary_ = self._vocabulary([words[i] for i in train])
+        numbers = [torch.from_numpy(self.vocabulary_.encode(text)) for text in words]
+        targets = torch.from_numpy(y)
+        network = {"name": self.network, **self._given("n_channels", "dropout")}
+        if ":" in self.network:
+            network |= {"name": "own", "encoder": self.network}
+        return TextsInMemory(
+            TextSplit(
+                [numbers[i] for i in train],
+                targets[train],
+                [regions[i] for i in train],
+                torch.from_numpy(has[train]),
+            ),
+            TextSplit([numbers[i] for i in val], targets[val]),
+            n_classes,
+            TextNetworkSettings.parse(network, "network"),
+            len(self.vocabulary_) + 1,
+        )
+
+    def _vocabulary(self, texts: list[list[str]]) -> WordVocabulary:
+        lexemes = {word: i for i, word in enumerate(dict.fromkeys(w for t in texts for w in t))}
+        numbered = [np.array([lexemes[word] for word in text], np.int32) for text in texts]
+        chosen = choose_words(numbered, len(lexemes), self.min_count, self.max_words)
+        names = list(lexemes)
+        return WordVocabulary([names[i] for i in chosen])
+
+    def _training(self, n_rows: int) -> TrainSettings:
+        constant = {"optimizer": "adamw", "schedule": "constant"}
+        return super()._training(n_rows).model_copy(update=constant)
+
+    @torch.no_grad()
+    def _outputs(self, X: Any) -> Tensor:
+        """Return what the student says of each text."""
+        check_is_fitted(self)
+        texts = check_texts(X)
+        outputs = []
+        for start in range(0, len(texts), 256):
+            chunk = [self.vocabulary_.encode(split_words(t)) for t in texts[start : start + 256]]
+            x = pad_sequence([torch.from_numpy(numbers) for numbers in chunk], batch_first=True)
+            outputs.append(self.student_(x).double())
+        return torch.cat(outputs)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        tags.input_tags.string = True
+        return tags
+
+
+class LupiTextClassifier(ClassifierMixin, LupiTextEstimator):  # type: ignore[misc]
+    """Classify texts: trained with rationales, predicting without."""
+
+    def fit(self, X: Any, y: Any, rationales: Any = None) -> Self:
+        """Train.
+
+        Args:
+            X: texts, a sequence of strings.
+            y: classes, (N,).
+            rationales: one per text, None for a text without: spans of characters
+                `[(start, end), …]`, quoted snippets, or a number per word. None: the plain
+                model, `no-xstar`.
+        """
+        texts, y = check_texts(X), column_or_1d(y)
+        check_consistent_length(texts, y)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"a classifier needs two; y has one class: {self.classes_[0]!r}")
+        self._fit(texts, codes.astype(np.int64), len(self.classes_), rationales)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each of `classes_`, (N, K)."""
+        probabilities: Array = self._outputs(X).softmax(1).numpy()
+        return probabilities
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of each text. Rationales can't be passed."""
+        best = self.predict_proba(X).argmax(1)
+        classes: Array = self.classes_[best]
+        return classes
+
+
+class LupiTextRegressor(RegressorMixin, LupiTextEstimator):  # type: ignore[misc]
+    """Predict a number of a text as a normal distribution: trained with rationales."""
+
+    def fit(self, X: Any, y: Any, rationales: Any = None) -> Self:
+        """Train: as `LupiTextClassifier.fit`, with numbers as y."""
+        texts, y = check_texts(X), column_or_1d(y).astype(np.float64)
+        check_consistent_length(texts, y)
+        if not np.isfinite(y).all():
+            raise ValueError("y has values that are not finite; leave these texts out")
+        self.y_mean_, self.y_scale_ = float(y.mean()), float(y.std()) or 1.0
+        scaled = ((y - self.y_mean_) / self.y_scale_).astype(np.float32)
+        self._fit(texts, scaled, None, rationales)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the mean for each text, and with `return_std` its standard deviation too."""
+        mean, logvar = (part.numpy() for part in moments(self._outputs(X)))
+        mean = mean * self.y_scale_ + self.y_mean_
+        return (mean, np.exp(logvar / 2) * self.y_scale_) if return_std else mean
+
+
+def check_texts(X: Any) -> list[str]:
+    """Return a sequence of texts as a list; refuse anything else."""
+    if isinstance(X, str) or not hasattr(X, "__len__") or not len(X):
+        raise ValueError(f"expected a sequence of texts, got {X!r}")
+    texts = list(X)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"expected texts; entry {i} is {text!r}")  # noqa: TRY004
+    return texts
+
+
+def read_rationales(texts: Sequence[str], given: Any) -> tuple[list[Tensor], NDArray[np.bool_]]:
+    """Return how far each word of each text belongs to its rationale, and which texts have one."""
+    cells = [None] * len(texts) if given is None else list(given)
+    if len(cells) != len(texts):
+        raise LupiError(f"rationales: {len(cells)} for {len(texts)} texts; give None for no one")
+    with _naming(cells) as numbered:
+        values = [read_cell(cell) for cell in numbered]
+    form = find_form(values)
+    regions = []
+    with _naming(values) as numbered:
+        for text, value in zip(texts, numbered, strict=True):
+            words = locate_words(text)
+            region = np.zeros(max(1, len(words.words)), np.float32)
+            if value is not None and form is not None:
+                region = mark_words(value, form, text, words, "mean")
+            regions.append(torch.from_numpy(region))
+    return regions, np.array([value is not None for value in values], dtype=np.bool_)
+
+
+@contextlib.contextmanager
+def _naming(values: list[Any]) -> Iterator[Iterator[Any]]:
+    """Yield values one by one; a bad rationale is an error that names its text."""
+    place = 0
+
+    def each() -> Iterator[Any]:
+        nonlocal place
+        for place, value in enumerate(values):  # noqa: B007
+            yield value
+
+    try:
+        yield each()
+    except BadRationaleError as error:
+        raise LupiError(f"rationale of text {place}: {error}") from None
