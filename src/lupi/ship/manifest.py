@@ -1,6 +1,7 @@
 """SHA-256 sums of the files of an exported folder, so that a damaged or changed one is refused."""
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from lupi.errors import LupiError
@@ -15,8 +16,13 @@ def write_manifest(folder: Path) -> None:
     write_json(folder / MANIFEST, {"sha256": sums})
 
 
-def check_manifest(folder: Path) -> None:
-    """Refuse a folder whose files are not as they were exported."""
+def check_manifest(folder: Path, used: Iterable[str]) -> None:
+    """Refuse a folder whose files are not as they were exported.
+
+    Args:
+        folder: of `lupi export`.
+        used: names of files that will be read if they are there: each must have a sum.
+    """
     sums = read_json(folder / MANIFEST).get("sha256")
     if not isinstance(sums, dict) or not sums:
         raise LupiError(f"{folder / MANIFEST} holds no sums: this is no folder of `lupi export`")
@@ -28,6 +34,12 @@ def check_manifest(folder: Path) -> None:
             raise LupiError(
                 f"{path} is not the file that was exported: its SHA-256 is another than in "
                 f"{MANIFEST}. It was changed or damaged; export the student again"
+            )
+    for name in used:
+        if name not in sums and (folder / name).exists():
+            raise LupiError(
+                f"{folder / name} is not listed in {MANIFEST}: it was not exported with this "
+                "student. Remove it, or export the student again"
             )
 
 

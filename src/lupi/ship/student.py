@@ -91,7 +91,7 @@ def load_student(folder: str | Path) -> Student:
         raise LupiError(f"{folder} is no folder; give one of `lupi export`, or of a finished run")
     if not (folder / MANIFEST).exists():
         return _of_run(find_run(folder))
-    check_manifest(folder)
+    check_manifest(folder, (DESCRIPTION, ONNX, WEIGHTS))
     description = Description.parse(read_json(folder / DESCRIPTION), DESCRIPTION)
     if (folder / ONNX).exists():
         return Student(OnnxNetwork(folder / ONNX), description)

@@ -156,6 +156,17 @@ def test_a_foreign_file_is_refused(
         lupi.load_student(shipped)
 
 
+@pytest.mark.parametrize("name", ["student.onnx", "student.safetensors", "student.json"])
+def test_a_file_that_the_manifest_does_not_list_is_not_loaded(shipped: Path, name: str) -> None:
+    manifest = json.loads((shipped / "manifest.json").read_text())
+    manifest["sha256"].pop(name, None)
+    (shipped / "manifest.json").write_text(json.dumps(manifest))
+    if not (shipped / name).exists():
+        (shipped / name).write_bytes(b"a network of somebody else")
+    with pytest.raises(LupiError, match=rf"{name} is not listed in manifest\.json"):
+        lupi.load_student(shipped)
+
+
 def test_a_folder_that_is_not_whole_is_refused(shipped: Path, tmp_path: Path) -> None:
     (shipped / "student.safetensors").unlink()
     with pytest.raises(LupiError, match=r"student.safetensors is missing"):
