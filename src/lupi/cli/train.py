@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lupi.cli.output import Json, Out, Sets, print_json, resumable, say, stderr
+from lupi.cli.output import Json, Out, Sets, prepare_data, print_json, resumable, say, stderr
 from lupi.cli.torchrun import one_voice
 
 if TYPE_CHECKING:
@@ -47,34 +48,26 @@ def _train(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    from lupi.cli.compare import prepared_plan
     from lupi.configs import read_settings
-    from lupi.errors import LupiError
-    from lupi.settings import unknown_name
 
-    given = prepared_plan(read_settings(settings, changes))
+    raw = read_settings(settings, changes)
 
-    from lupi.compare.comparison import tune  # takes seconds: not before the file was found
+    from lupi.compare.one_run import plan_run  # takes seconds: not before the file was found
+    from lupi.compare.settings import ComparisonSettings
+    from lupi.tasks.registry import build_task
     from lupi.train.processes import together
     from lupi.train.run import run
 
-    records = out or Path("runs") / given.settings.name
-    plan = tune(given, records)
-    if plan is None:
-        raise LupiError(
-            f"the settings of the arms are still to be tuned in {records}: run `lupi compare` "
-            "first, or train with those that are given by `--set tuning=null`"
-        )
-    arm = arm or plan.arms[0].name
-    if arm not in (names := [a.name for a in plan.arms]):
-        raise LupiError(f"--arm: {unknown_name('arm', arm, names)}")
-    size = max(plan.settings.sizes) if size is None else size
-    seed = plan.settings.seeds[0] if seed is None else seed
-    of_arm = {planned.size: run for planned, run in plan.runs if planned.arm == arm}
-    template = of_arm.get(size, of_arm[max(of_arm)])
-    run_settings = template.parse({**template.resolved(), "size": size, "seed": seed}, "")
+    comparison = ComparisonSettings.parse(raw, "")
+    records = out or Path("runs") / comparison.name
+    arm, run_settings = plan_run(comparison, arm, size, seed, records)
+    with resumable():
+        prepare_data(run_settings.task)
+        task = build_task(run_settings.task, run_settings.network)
+    for warning in task.warnings:
+        say(f"[yellow]warning:[/] {escape(warning)}")
     folder = records / run_settings.run_id
-    say(f"{arm}, n = {size}, seed {seed}, in {folder}")
+    say(f"{arm}, n = {run_settings.size}, seed {run_settings.seed}, in {folder}")
 
     with (
         resumable(),
@@ -92,17 +85,18 @@ def _train(
         def show(row: "Row") -> None:
             shown = row["stage"]  # whose student may mean nothing yet
             if row["val"] is not None:
-                name = plan.metric.of_an_epoch.name
+                name = task.metric.of_an_epoch.name
                 score = row["val"].get(name)
                 shown = "diverged" if score is None else f"{name} {score:.3f}"
-            shown += f", {size / max(row['seconds'], 1e-9):.0f} rows/s"
+            shown += f", {run_settings.size / max(row['seconds'], 1e-9):.0f} rows/s"
             if not stderr.is_terminal:  # but a file, where no bar can move
                 say(f"epoch {row['epoch']}: {shown}")
-            if row["epoch"] == run_settings.train.epochs and plan.metric.selected_by:
+            if row["epoch"] == run_settings.train.epochs and task.metric.selected_by:
                 shown += ", searching val and test"
             progress.update(bar, completed=row["epoch"], description=shown)
 
-        result = run(run_settings, folder, show, together(run_settings.train))
+        fabric = together(run_settings.train)
+        result = run(run_settings, folder, show, fabric, load=lambda *_: task)
     if not result:  # which the first of several processes tells
         return
     if as_json:

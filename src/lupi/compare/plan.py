@@ -1,16 +1,23 @@
 """The runs that a comparison's settings stand for, checked before the first of them starts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lupi.compare.settings import ArmSettings, ComparisonSettings
+from lupi.compare.arms import (
+    controls_of,
+    named_arms,
+    run_settings,
+    sizes_of,
+    uses_xstar,
+    with_control,
+)
+from lupi.compare.settings import ComparisonSettings
 from lupi.compare.tuning import TuningSettings, try_for
-from lupi.core import Control
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method
 from lupi.records import Arm, Candidate, Design, Looks, Metric, PlannedRun, planned_trials
-from lupi.settings import merge, unknown_name
-from lupi.tasks.registry import AnyTask, build_task, resolve_task
+from lupi.settings import unknown_name
+from lupi.tasks.registry import AnyTask, TaskLoader, resolve_task
 from lupi.train.classical import CLASSICAL, check_classical, find_learner
 from lupi.train.settings import RunSettings
 
@@ -59,26 +66,26 @@ def make_plan(settings: ComparisonSettings, max_seeds: int | None = None) -> Pla
     runs: list[tuple[PlannedRun, RunSettings]] = []
     first_runs = _first_runs(settings)
     candidates, trials = _list_trials(settings)
+    loader = TaskLoader()
     largest = max([size for _, size in first_runs] + [planned.size for planned, _ in trials])
-    for family, name, arm in _arms(settings):
+    for family, name, arm in named_arms(settings):
         method = find_learner(arm.method)
-        task = _try_out(first_runs[name, settings.sizes[0]], largest, name)
-        for control in _controls(arm):
-            suffix = "" if control == "real" else f"/{control}"
-            full_name = name + suffix
+        task = _try_out(first_runs[name, settings.sizes[0]], largest, name, loader)
+        for control in controls_of(arm):
+            full_name = with_control(name, control)
             arms.append(
                 Arm(
                     name=full_name,
                     method=arm.method,
                     control=control,
-                    uses_xstar=_uses_xstar(arm),
+                    uses_xstar=uses_xstar(arm),
                     sees_xstar_at_test=method.sees_xstar_at_test,
                     xstar_frac=arm.xstar_frac,
-                    family=family + suffix if arm.xstar_fracs else "",
+                    family=with_control(family, control) if arm.xstar_fracs else "",
                     classical=arm.method in CLASSICAL,
                 )
             )
-            for size in _sizes(settings, arm):
+            for size in sizes_of(settings, arm):
                 for seed in seeds:
                     place = {"control": control, "seed": seed}
                     run = first_runs[name, size].model_copy(update=place)
@@ -86,7 +93,7 @@ def make_plan(settings: ComparisonSettings, max_seeds: int | None = None) -> Pla
         if arm.search is not None:  # a method's own ranges are tested with it
             for candidate in (c for c in candidates if c.arm == name):
                 trial = next(run for planned, run in trials if planned.arm == candidate.name)
-                _try_out(trial, largest, candidate.name)
+                _try_out(trial, largest, candidate.name, loader)
     assert task is not None
     _check_paper(settings, [arm.name for arm in arms])
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
@@ -112,19 +119,6 @@ def _more_seeds(given: Sequence[int], n: int) -> tuple[int, ...]:
     return (*given, *range(max(given) + 1, max(given) + 1 + n))[:n]
 
 
-def _sizes(settings: ComparisonSettings, arm: ArmSettings) -> list[int]:
-    return sorted({*settings.sizes, *arm.extra_sizes})
-
-
-def _uses_xstar(arm: ArmSettings) -> bool:
-    return find_learner(arm.method).uses_xstar and arm.xstar_frac > 0
-
-
-def _controls(arm: ArmSettings) -> tuple[Control, ...]:
-    """Without x* there is nothing to replace: the arm is a control itself."""
-    return ("real", *arm.controls) if _uses_xstar(arm) else ("real",)
-
-
 def _with_content(settings: ComparisonSettings) -> ComparisonSettings:
     """Fill in the fingerprint of the data once: to list a million images takes seconds."""
     task, _ = resolve_task(settings.task, {})
@@ -135,9 +129,9 @@ def _first_runs(settings: ComparisonSettings) -> dict[tuple[str, int], RunSettin
     """Return the first run of each arm at each size, every name and value checked."""
     settings = _with_content(settings)
     return {
-        (name, size): _run_settings(settings, name, arm, size, settings.seeds[0])
-        for _, name, arm in _arms(settings)
-        for size in _sizes(settings, arm)
+        (name, size): run_settings(settings, name, arm, size, settings.seeds[0])
+        for _, name, arm in named_arms(settings)
+        for size in sizes_of(settings, arm)
     }
 
 
@@ -152,7 +146,7 @@ def _list_trials(
     candidates: list[Candidate] = []
     trials: list[tuple[PlannedRun, RunSettings]] = []
     seeds, size = tuning.trial_seeds(settings.seeds), tuning.trial_size(settings.sizes)
-    for family, name, arm in _arms(settings):
+    for family, name, arm in named_arms(settings):
         if arm.method in CLASSICAL:
             if arm.search is not None:
                 raise LupiError(
@@ -160,38 +154,19 @@ def _list_trials(
                     "the values of its settings: drop `search`"
                 )
             continue
-        given = _run_settings(settings, name, arm, size, seeds[0])
+        given = run_settings(settings, name, arm, size, seeds[0])
         tried = list(try_for(family, given, arm.search, tuning.n_trials))
-        for control in _controls(arm) if tuning.controls == "own" else _controls(arm)[:1]:
+        for control in controls_of(arm) if tuning.controls == "own" else controls_of(arm)[:1]:
             for number, (changes, run) in enumerate(tried):
                 trial = run.model_copy(update={"control": control, "trial": True})
                 runs = [trial.model_copy(update={"seed": seed}) for seed in seeds]
                 ids = [run.run_id for run in runs]
-                full_name = name if control == "real" else f"{name}/{control}"
+                full_name = with_control(name, control)
                 candidate = Candidate(full_name, number, changes, size, seeds, ids)
                 candidates.append(candidate)
                 trials += zip(planned_trials([candidate]), runs, strict=True)
     trials.sort(key=lambda pair: pair[0].seed)
     return candidates, trials
-
-
-def _arms(settings: ComparisonSettings) -> Iterator[tuple[str, str, ArmSettings]]:
-    """Yield each arm with the key it stands under and its name, which fractions tell apart."""
-    for key, arm in settings.arms.items():
-        for setting in ("controls", "xstar_fracs"):
-            if getattr(arm, setting) and not find_learner(arm.method).uses_xstar:
-                raise LupiError(
-                    f"arms.{key}.{setting}: {arm.method} does not use x*: drop `{setting}`"
-                )
-        if arm.xstar_fracs and arm.xstar_frac != 1:
-            raise LupiError(f"arms.{key}: give either `xstar_frac` or `xstar_fracs`, not both")
-        if "lexicon" in arm.controls and not settings.task.get("lexicon"):
-            raise LupiError(
-                f"arms.{key}.controls: lexicon needs task.lexicon, a file with a word list (of "
-                "texts only)"
-            )
-        for name, one in arm.fractions(key):
-            yield key, name, one
 
 
 def _check_paper(settings: ComparisonSettings, arms: list[str]) -> None:
@@ -202,33 +177,10 @@ def _check_paper(settings: ComparisonSettings, arms: list[str]) -> None:
             raise LupiError(f"paper.scores.{arm}: {size} is not in `sizes`, {settings.sizes}")
 
 
-def _run_settings(
-    settings: ComparisonSettings,
-    name: str,
-    arm: ArmSettings,
-    size: int,
-    seed: int,
-) -> RunSettings:
-    raw = {
-        "task": settings.task,
-        "network": merge(settings.network, arm.network),
-        "train": merge(merge(settings.train, settings.train_by_size.get(size, {})), arm.train),
-        "method": arm.method,
-        "settings": arm.settings,
-        "xstar_frac": arm.xstar_frac,
-        "size": size,
-        "seed": seed,
-    }
+def _try_out(run: RunSettings, largest: int, name: str, loader: TaskLoader) -> AnyTask:
+    """Build the arm once, so that mistakes show before hours have passed."""
     try:
-        return RunSettings.parse(raw, "").resolve()
-    except LupiError as error:
-        raise LupiError(f"arm {name}: {error}") from None
-
-
-def _try_out(run: RunSettings, largest: int, name: str) -> AnyTask:
-    """Build the task and the arm once, so that mistakes show before hours have passed."""
-    try:
-        task = build_task(run.task, run.network).for_run(largest, run.seed)
+        task = loader.load(run.task, run.network).for_run(largest, run.seed)
         reveal = find_learner(run.method).sees_xstar_at_test
         task.splits(largest, run.seed, run.control, run.xstar_frac, reveal)
         if run.method in CLASSICAL:

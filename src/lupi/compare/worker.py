@@ -11,34 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from lupi.compare.jobs import Event, Job, record_failure
-from lupi.tasks.registry import AnyTask, build_task, with_network
+from lupi.tasks.registry import TaskLoader
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
 
-
-class LastData:
-    """Builds tasks, and loads nothing if the task before had the same data."""
-
-    def __init__(self) -> None:
-        self._settings: dict[str, Any] | None = None
-        self._task: AnyTask | None = None
-
-    def load(self, task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
-        """Build a task from its settings."""
-        if self._task is None or self._settings != task:
-            self._task = None  # two data sets need not fit into memory
-            self._task, self._settings = build_task(task, network), task
-        return with_network(self._task, network)
-
-
-_data = LastData()
+_tasks = TaskLoader()
 
 
 def do(job: Job, tell: Callable[[dict[str, Any]], None] = lambda row: None) -> Event:
     """Do a job and return how it ended: an exception is recorded and ends this run only."""
     try:
         settings = RunSettings.model_validate(job.settings)
-        result = run(settings, job.folder, on_epoch=tell, load=_data.load)
+        result = run(settings, job.folder, on_epoch=tell, load=_tasks.load)
     except Exception as error:
         record_failure(job, traceback.format_exc())
         text = f"{type(error).__name__}: {error}"

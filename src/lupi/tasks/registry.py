@@ -51,11 +51,21 @@ def build_task(task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
     return built
 
 
-def with_network(task: AnyTask, network: dict[str, Any]) -> AnyTask:
-    """Return a task over the same data, not loaded again, with another network."""
-    other = copy.copy(task)
-    other.network_settings = type(task.network_settings).parse(network, "network")
-    return other
+class TaskLoader:
+    """Builds tasks, and keeps the data of the last one for tasks with another network."""
+
+    def __init__(self) -> None:
+        self._settings: dict[str, Any] | None = None
+        self._task: AnyTask | None = None
+
+    def load(self, task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
+        """Build a task from its settings."""
+        if self._task is None or self._settings != task:
+            self._task = None  # two data sets need not fit into memory
+            self._task, self._settings = build_task(task, network), task
+        other = copy.copy(self._task)
+        other.network_settings = type(other.network_settings).parse(network, "network")
+        return other
 
 
 def prepare_task(task: dict[str, Any], on_decoded: OnDecoded) -> list[str]:

@@ -73,6 +73,10 @@ class RunSettings(Settings):
         settings = find_learner(self.method).Settings.parse(self.settings, "settings").resolved()
         return self.model_copy(update={"task": task, "network": network, "settings": settings})
 
+    def placed(self, **changes: Any) -> "RunSettings":
+        """Return the same with another size, seed, control or trial, which are checked."""
+        return self.parse({**self.model_dump(), **changes}, "")
+
     @property
     def run_id(self) -> str:
         """The identity of these (resolved) settings."""
