@@ -22,6 +22,7 @@ COUNTED = {
     "settings resolved": ("settings.py", "Settings.resolved"),
     "settings hashed": ("settings.py", "fingerprint"),
     "tasks built": ("tasks/registry.py", "build_task"),
+    "networks built": ("tasks/image.py", "build_network"),
 }
 
 
@@ -53,12 +54,6 @@ def show(functions: dict[tuple[str, str], int]) -> None:
     print(f"{len(functions)} functions in {len(files)} files")
     for what, where in COUNTED.items():
         print(f"{functions.get(where, 0):4} {what}")
-    networks = {
-        file: n
-        for (file, name), n in functions.items()
-        if file.startswith("tasks/") and name.endswith("Task.network")
-    }
-    print(f"{sum(networks.values()):4} networks built")
     for file in files:
         print(f"\n{file}")
         for (of, name), n in sorted(functions.items()):

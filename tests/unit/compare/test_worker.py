@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from lupi.compare.jobs import Job
-from lupi.compare.worker import LastData, do
+from lupi.compare.worker import do
 from lupi.core import Method
 from lupi.errors import LupiError
+from lupi.tasks.registry import TaskLoader
 from lupi.train.settings import RunSettings
 from made_table import rows, write_csv
 
@@ -20,14 +21,15 @@ def test_data_are_loaded_once(tmp_path: Path) -> None:
         "target": "hours",
         "privileged": ["rain"],
     }
-    data = LastData()
+    data = TaskLoader()
     first = data.load(task, {"n_hidden": 4})
     path.unlink()
     second = data.load(task, {"n_hidden": 8})
-    sizes = [sum(w.numel() for w in task.network().parameters()) for task in (first, second)]
+    nets = [task.for_run(20, 0).network() for task in (first, second)]
+    sizes = [sum(w.numel() for w in net.parameters()) for net in nets]
     assert sizes[0] < sizes[1]
     with pytest.raises(LupiError, match="does not exist"):
-        data.load({**task, "data_seed": 1}, {})
+        data.load({**task, "target": "late"}, {})
 
 
 def test_nothing_of_a_run_stays_in_memory(tmp_path: Path) -> None:
