@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lupi.attached import attach
-    from lupi.design import Design
+    from lupi.design import Design, Looks
     from lupi.estimators.network import LupiClassifier, LupiRegressor
     from lupi.estimators.text import LupiTextClassifier, LupiTextRegressor
     from lupi.evidence.judge import judge
@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Design",
     "HeteroscedasticDropout",
+    "Looks",
     "LupiClassifier",
     "LupiRegressor",
     "LupiTextClassifier",
@@ -34,6 +35,7 @@ __all__ = [
 
 _HOMES = {
     "Design": "lupi.design",
+    "Looks": "lupi.design",
     "HeteroscedasticDropout": "lupi.nn.noise",
     "LupiClassifier": "lupi.estimators.network",
     "LupiRegressor": "lupi.estimators.network",

@@ -29,7 +29,7 @@ MaxSeeds = Annotated[
 
 
 def budget(until_decided: bool, max_seeds: int | None) -> int | None:
-    """Return the most seeds of a comparison that goes on until it is decided; None: a fixed plan."""
+    """Return the most seeds that --until-decided may take; None: the plan is fixed."""
     if not until_decided:
         if max_seeds is not None:
             raise LupiError("--max-seeds is for --until-decided; a fixed plan has --set seeds=N")

@@ -26,7 +26,7 @@ def judge(
     metric: str = "score",
     higher_is_better: bool = True,
     margin: float | None = None,
-    looks: Sequence[int] | None = None,
+    looks: Sequence[int] | Looks | None = None,
     design: Design | None = None,
 ) -> Judgement:
     """Judge whether a method is better than every one of its controls.
@@ -47,7 +47,8 @@ def judge(
         margin: below which a difference is practically none, in the unit of the scores. By
             default one point of an accuracy, 1 % of the reference's score otherwise.
         looks: the numbers of seeds at which you looked at the results before you went on to more
-            seeds, the present one last. By default this is the first look.
+            seeds, the present one last. By default this is the first look, and spends 80 % of the
+            allowed error; a `lupi.Looks` may divide it otherwise.
         design: how the rows of each seed were drawn: training sets that overlap are no
             independent replicates. By default they are taken as independent.
 
@@ -124,7 +125,9 @@ def _check(methods: Sequence[str], controls: Mapping[str, Sequence[str]], names:
     return reference
 
 
-def _looks(given: Sequence[int] | None, n_seeds: int) -> Looks:
+def _looks(given: Sequence[int] | Looks | None, n_seeds: int) -> Looks:
+    if isinstance(given, Looks):
+        return given
     counts = (n_seeds,) if given is None else tuple(given)
     if not counts or any(a >= b for a, b in pairwise(counts)):
         raise LupiError(f"looks: expected increasing numbers of seeds, got {list(counts)}")
