@@ -41,6 +41,8 @@ def export(
 
     picked = pick_run(run, arm, size, seed)
     say(escape(picked.why))
+    if picked.headline is not None:
+        say(f"did x* help? {escape(picked.headline)}")
     with stderr.status("exporting"):
         exported = write(picked.folder, out, format_)
     if as_json:
@@ -49,6 +51,8 @@ def export(
                 "folder": str(exported.folder),
                 "run": str(picked.folder),
                 "format": format_,
+                "verdict": picked.verdict,
+                "headline": picked.headline,
                 "n_rows_compared": exported.n_rows,
                 "largest_difference": exported.difference,
             }

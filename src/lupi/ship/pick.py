@@ -1,11 +1,14 @@
 """Which run of a comparison to ship."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from lupi.errors import LupiError
+from lupi.evidence.answer import Verdict
+from lupi.evidence.summary import summarise
 from lupi.records import ComparisonRecord, RunRecord, read_comparison
 from lupi.settings import unknown_name
 from lupi.train.finished import STUDENT, find_run
@@ -16,6 +19,10 @@ class Picked(NamedTuple):
 
     folder: Path
     why: str
+    verdict: Verdict | None = None
+    """On its arm at its size; None: it belongs to no comparison."""
+    headline: str | None = None
+    """Of the comparison."""
 
 
 def pick_run(
@@ -23,9 +30,9 @@ def pick_run(
 ) -> Picked:
     """Return the run to ship: of a comparison, the best on validation rows; test rows have no say.
 
-    Of the largest size that has a student, or of `size`: the arm with the best mean validation
-    score (networks with their real x*, no controls), or `arm`; of it, the seed with the best
-    score, or `seed`.
+    Of the largest size at which all arms have a student, or of `size`: the arm with the best mean
+    validation score (networks with their real x*, no controls), or `arm`; of it, the seed with
+    the best score, or `seed`.
     """
     wanted = {"--arm": arm, "--size": size, "--seed": seed}
     if not (folder / "comparison.json").exists():
@@ -36,7 +43,7 @@ def pick_run(
     record = read_comparison(folder)
     runs = _shippable(record, arm)
     metric, sign = record.metric.name, 1 if record.metric.higher_is_better else -1
-    size = size if size is not None else max(run.plan.size for run in runs)
+    size = size if size is not None else _largest(runs)
     scores: dict[str, dict[int, tuple[float, RunRecord]]] = defaultdict(dict)
     for run in runs:
         if run.plan.size == size:
@@ -59,7 +66,18 @@ def pick_run(
         why += "; collapsed: x* had no say in it"
     if missing := len(record.runs) - len(record.finished):
         why += f"; {missing} of {len(record.runs)} runs are missing, which may change the choice"
-    return Picked(run.folder, why)
+    summary = summarise(record)
+    cells = next(judged.cells for judged in summary.arms if judged.name == best)
+    verdict = next(cell.verdict for cell in cells if cell.size == size)
+    return Picked(run.folder, f"{why}; verdict: {verdict}", verdict, summary.headline)
+
+
+def _largest(runs: Sequence[RunRecord]) -> int:
+    """Return the largest size that all arms have, as far as there is one."""
+    sizes = [
+        {run.plan.size for run in runs if run.plan.arm == arm} for arm in {r.plan.arm for r in runs}
+    ]
+    return max(set.intersection(*sizes) or set.union(*sizes))
 
 
 def _shippable(record: ComparisonRecord, arm: str | None) -> list[RunRecord]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lupi.errors import LupiError
-from lupi.files import write_json
+from lupi.files import read_json, write_json
 from lupi.records import Arm, Metric, PlannedRun, write_comparison
 from lupi.ship.pick import pick_run
 from lupi.train.finished import STUDENT
@@ -101,3 +101,21 @@ def test_a_single_run_is_itself(comparison: Path) -> None:
     assert pick_run(run).folder == run
     with pytest.raises(LupiError, match="--arm chooses among"):
         pick_run(run, "het")
+
+
+def test_larger_sizes_of_one_arm_alone_are_not_shipped_unasked(comparison: Path) -> None:
+    document = read_json(comparison / "comparison.json")
+    for run in document["runs"]:
+        if run["arm"] == "het" and run["size"] == 40:
+            run["arm"], run["seed"] = "no-xstar", run["seed"] + 2
+    write_json(comparison / "comparison.json", document)
+    assert pick_run(comparison).folder.name.split("-")[-2] == "20"
+    assert pick_run(comparison, size=40).folder.name.split("-")[-2] == "40"
+
+
+def test_the_verdict_comes_with_the_choice(comparison: Path) -> None:
+    picked = pick_run(comparison)
+    assert picked.verdict == "underpowered"
+    assert picked.why.endswith("; verdict: underpowered")
+    assert picked.headline is not None
+    assert picked.headline.startswith("Too few seeds")
