@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lupi.design import Design as Design
 from lupi.design import Looks as Looks
 from lupi.errors import LupiError
+from lupi.facts import Fact
 from lupi.files import read_json, read_rows, write_json
 from lupi.settings import fingerprint
 
@@ -135,6 +136,9 @@ class ComparisonRecord:
     looks: Looks | None = None
     """At how many seeds it is judged; None: at all that are planned."""
 
+    facts: list[Fact] = field(default_factory=list)
+    """What was found out about the data before the first run."""
+
     @property
     def finished(self) -> list[RunRecord]:
         """The runs that have a result."""
@@ -151,6 +155,7 @@ def write_comparison(
     candidates: Iterable[Candidate] = (),
     design: Design | None = None,
     looks: Looks | None = None,
+    facts: Iterable[Fact] = (),
 ) -> None:
     """Record what a comparison is going to run, and what is known of its data before that."""
     document = {
@@ -163,6 +168,7 @@ def write_comparison(
         "candidates": [asdict(candidate) for candidate in candidates],
         "design": None if design is None else asdict(design),
         "looks": None if looks is None else asdict(looks),
+        "facts": [asdict(fact) for fact in facts],
     }
     write_json(folder / "comparison.json", document)
 
@@ -180,6 +186,7 @@ class _Planned(BaseModel):
     candidates: list[Candidate] = []
     design: Design | None = None
     looks: Looks | None = None
+    facts: list[Fact] = []
 
 
 class _Result(BaseModel):
@@ -230,6 +237,7 @@ def read_comparison(folder: Path) -> ComparisonRecord:
         trials,
         planned.design,
         planned.looks,
+        planned.facts,
     )
 
 

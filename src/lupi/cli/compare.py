@@ -20,6 +20,7 @@ from lupi.cli.output import (
     print_summary,
     resumable,
     say,
+    say_facts,
 )
 from lupi.cli.own_data import is_own_data, own_comparison, refuse_columns
 
@@ -198,7 +199,7 @@ def run_comparison(
 
 
 def prepared_plan(raw: dict[str, Any], max_seeds: int | None = None) -> "Plan":
-    """Check the settings of a comparison, decode its images, say what is odd, list its runs."""
+    """Check the settings of a comparison, decode its images, say what was read, list its runs."""
     from lupi.compare.plan import check, make_plan
     from lupi.compare.settings import ComparisonSettings
     from lupi.evidence.planning import too_few_seeds
@@ -210,6 +211,7 @@ def prepared_plan(raw: dict[str, Any], max_seeds: int | None = None) -> "Plan":
     plan = make_plan(settings, max_seeds)
     seeds = {planned.seed for planned, _ in plan.runs}
     few = too_few_seeds(plan.arms, len(settings.sizes), len(seeds), plan.looks)
+    say_facts(plan.facts)
     for warning in [*plan.warnings, *few]:
         say(f"[yellow]warning:[/] {escape(warning)}")
     return plan

@@ -2,13 +2,15 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+
+from lupi.facts import Fact
 
 if TYPE_CHECKING:
     from lupi.evidence.answer import Summary
@@ -46,6 +48,18 @@ def resumable() -> Iterator[None]:
 def say(message: str) -> None:
     """Tell the person at the terminal something that is not a result."""
     stderr.print(message, highlight=False, soft_wrap=True)
+
+
+def say_facts(facts: Sequence[Fact]) -> None:
+    """Show what was found out about the data, a line or more for each fact."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for fact in facts:
+        table.add_row(escape(fact.about), escape(fact.text))
+    stderr.print(table, highlight=False)
 
 
 @contextlib.contextmanager

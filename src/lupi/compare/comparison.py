@@ -52,6 +52,7 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
             plan.candidates,
             plan.design,
             looks,
+            plan.facts,
         )
         yield missing_jobs(plan, folder)
     finally:

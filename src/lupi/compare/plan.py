@@ -14,7 +14,9 @@ from lupi.compare.arms import (
 from lupi.compare.settings import ComparisonSettings
 from lupi.compare.tuning import TuningSettings, try_for
 from lupi.errors import LupiError
+from lupi.facts import Fact
 from lupi.methods.registry import build_method
+from lupi.preflight.look import look_at
 from lupi.records import Arm, Candidate, Design, Looks, Metric, PlannedRun, planned_trials
 from lupi.settings import unknown_name
 from lupi.tasks.registry import AnyTask, TaskLoader, resolve_task
@@ -41,6 +43,8 @@ class Plan:
     """At how many seeds it is judged; None: at all of them."""
     until_decided: bool = False
     """Whether seeds are added look by look, until every question has an answer."""
+    facts: tuple[Fact, ...] = ()
+    """What was found out about the data."""
 
     @property
     def is_tuned(self) -> bool:
@@ -100,17 +104,19 @@ def make_plan(settings: ComparisonSettings, max_seeds: int | None = None) -> Pla
     design: Design | None = getattr(task, "design", None)
     is_open = max_seeds is not None
     looks = Looks.until_decided(len(seeds)) if is_open else Looks((len(seeds),))
+    look = look_at(task, largest, seeds[0])
     return Plan(
         settings,
         arms,
         task.metric,
         runs,
-        task.warnings,
+        (*task.warnings, *look.warnings),
         candidates,
         trials,
         design,
         looks,
         until_decided=is_open,
+        facts=look.facts,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from lupi.data.images.split import Shown
 from lupi.data.images.windows import Cropping
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.errors import LupiError
+from lupi.facts import Fact, list_counts
 from lupi.nn.resnet import resnet18, resnet50
 from lupi.nn.vgg import Activation, small_vgg, vgg16_bn
 from lupi.records import Design, Metric
@@ -125,6 +127,20 @@ class ImageTask:
         train = self._training_rows(size, seed)
         fitted.mean, fitted.std = train.images.mean_and_std(train.rows)
         return fitted
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What was read, for the user to check before training."""
+        images, rows = self._example_rows.images, self._example_rows.rows
+        counts = np.bincount(images.y[rows], minlength=self.n_classes)
+        named = dict(zip(self.classes, counts.tolist(), strict=True))
+        size = f"{self._cropping.size} x {self._cropping.size} pixels"
+        return (
+            Fact("x", f"images of {size}, {self.n_channels} channel(s)"),
+            Fact("x*", "where the object is: boxes or masks over the pixels"),
+            Fact("y", f"one of {self.n_classes} classes; to train on: {list_counts(named)}"),
+            *(Fact("found", f"{n:,} x {what}") for what, n in self.found.items() if n),
+        )
 
     def _training_rows(self, size: int, seed: int) -> ImageRows:
         pool = self._draw(seed).train

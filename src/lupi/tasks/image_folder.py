@@ -19,6 +19,8 @@ class ImageFolderSettings(ImageFilesSettings):
     """CSV (file, x0, y0, x1, y1) or COCO JSON below the root."""
     masks: str | None = None
     """Folder below the root with masks: each image's path, with .png."""
+    mask_values: tuple[int, ...] | None = Field(None, min_length=1)
+    """Pixel values of masks on the object, such as 1 in trimaps; by default all but 0."""
     n_val: int = Field(10, ge=1)
     """Validation images per class that a seed draws where the folder has none."""
     n_test: int = Field(20, ge=1)
@@ -28,11 +30,13 @@ class ImageFolderSettings(ImageFilesSettings):
     def _has_one_xstar(self) -> "ImageFolderSettings":
         if (self.boxes is None) == (self.masks is None):
             raise ValueError("x* is needed: give either boxes or masks")
+        if self.mask_values is not None and self.masks is None:
+            raise ValueError("mask_values are for masks, and there are none")
         return self
 
     def source(self) -> ImageFolder:
         """Return the layout."""
-        return ImageFolder(self.labels, self.boxes, self.masks)
+        return ImageFolder(self.labels, self.boxes, self.masks, self.mask_values)
 
     @property
     def n_held_out_for_test(self) -> int:

@@ -71,8 +71,6 @@ class TaskLoader:
 def prepare_task(task: dict[str, Any], on_decoded: OnDecoded) -> list[str]:
     """Decode the images of a task now, so that it is quickly built; say what was found."""
     cls, options = _lookup(task)
-    if issubclass(cls, TextTask):
-        return list(cls(cls.Settings.parse(options, "task"), cls.Network()).summary)
     if not issubclass(cls, ImageFilesTask):
         return []
     loaded = open_images(cls.Settings.parse(options, "task"), on_decoded)

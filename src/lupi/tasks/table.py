@@ -6,6 +6,7 @@ unit of a target that is a number. So the length of x is known for a run (`for_r
 """
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -26,12 +27,16 @@ from lupi.data.tables.settings import TableSettings
 from lupi.data.tables.vectors import VectorSplit
 from lupi.data.xstar.controls import control_vectors
 from lupi.errors import LupiError
+from lupi.facts import Fact, list_counts, list_names
 from lupi.nn.mlp import MLP
 from lupi.settings import Settings
 from lupi.tasks.outcomes import Outcome
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
 
 
 class TableNetworkSettings(Settings):
@@ -132,6 +137,32 @@ class TableTask:
         """Whether held-out rows have x* that an oracle could be shown."""
         parts = self._table.draw(0)
         return all(self._has_xstar(parts[part].frame).any() for part in ("val", "test"))
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What was read, for the user to check before training."""
+        table, rows = self._table, self._table.given["train"]
+        if table.classes:
+            counts = dict(zip(table.classes, np.bincount(rows.y).tolist(), strict=False))
+            about = f"one of {len(counts)} classes: {list_counts(counts)}"
+        else:
+            about = f"a number, mean {rows.y.mean():.4g}, deviation {rows.y.std():.4g}"
+        return (
+            Fact("x", self._columns(table.features)),
+            Fact("x*", self._columns(table.privileged)),
+            Fact("y", f"{self._target}, {about}"),
+            *(Fact("cells", cells.sentence) for cells in table.bad_cells),
+        )
+
+    def _columns(self, names: Sequence[str]) -> str:
+        """Say how many columns there are of each kind, and which."""
+        kinds: dict[str, list[str]] = {}
+        for name in names:
+            kinds.setdefault(self._kinds[name], []).append(name)
+        return "; ".join(
+            f"{len(some)} {PLURALS[kind] if len(some) > 1 else kind} ({list_names(some)})"
+            for kind, some in kinds.items()
+        )
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

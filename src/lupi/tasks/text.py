@@ -22,6 +22,7 @@ from lupi.data.text.texts import Loaded, TextFileSettings, Texts, load_texts
 from lupi.data.text.word_list import read_word_list
 from lupi.data.text.word_vocabulary import choose_words
 from lupi.errors import LupiError
+from lupi.facts import Fact, list_counts
 from lupi.records import Design
 from lupi.tasks.outcomes import Outcome
 from lupi.tasks.text_network import TextNetworkSettings, build_network
@@ -93,20 +94,25 @@ class TextTask:
         return tuple(lines)
 
     @property
-    def summary(self) -> tuple[str, ...]:
+    def facts(self) -> tuple[Fact, ...]:
         """What was read, for the user to check before training."""
         texts = self._train
         n_words = sum(map(len, texts.words))
         marked = [region for region in texts.regions if region is not None]
-        about = f"{len(texts):,} texts with {n_words / len(texts):.0f} words on average"
-        lines = [f"{about}; {self.outcome.kind} of {self._settings.target}"]
+        target, y = self._settings.target, self._y["train"]
+        about = f"{target}, a number"
+        if self.outcome.classes:
+            counts = dict(zip(self.outcome.classes, np.bincount(y).tolist(), strict=False))
+            about = f"{target}, one of {len(counts)} classes: {list_counts(counts)}"
+        facts = [
+            Fact("x", f"{len(texts):,} texts with {n_words / len(texts):.0f} words on average"),
+            Fact("y", about),
+        ]
         if marked:
             inside = float(sum(region.sum() for region in marked)) / sum(map(len, marked))
-            lines.append(
-                f"{len(marked):,} texts have a rationale (read as {self._data.form}), which marks "
-                f"{inside:.1%} of their words"
-            )
-        return tuple(lines)
+            rationales = f"rationales of {len(marked):,} texts (read as {self._data.form})"
+            facts.append(Fact("x*", f"{rationales}, which mark {inside:.1%} of their words"))
+        return tuple(facts)
 
     def splits(
         self,

@@ -21,6 +21,7 @@ from lupi.data.text.vocabulary import PAD, Vocabulary
 from lupi.data.xstar.controls import control_vectors
 from lupi.data.xstar.sentence_vectors import VectorFiles, Vectors
 from lupi.errors import LupiError
+from lupi.facts import Fact
 from lupi.records import Design, Metric
 from lupi.tasks.learned_lines import LearnedLines, Part, Rows, learn_lines
 from lupi.tasks.meteor import find_meteor, score_meteor
@@ -85,6 +86,16 @@ class TranslationTask:
         fitted._run = run = self._last[size, seed]
         fitted.xstar_dim = run.vectors.n_dims if run.vectors else 0
         return fitted
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What was read, for the user to check before training."""
+        s = self.settings
+        return (
+            Fact("x", f"sentences in {s.source}, {len(self.source):,} words known"),
+            Fact("y", f"their translations into {s.target}, {len(self.target):,} words known"),
+            *(Fact("found", f"{n:,} x {what}") for what, n in self.found.items()),
+        )
 
     @property
     def _fitted(self) -> LearnedLines:

@@ -106,6 +106,18 @@ def test_a_box_keeps_a_pixel_and_one_out_of_sight_is_none() -> None:
     assert place_box((0, 0, 50, 50), middle, 32) == (0, 0, 16, 32)
 
 
+def test_the_values_of_an_object_may_be_named() -> None:
+    trimap = np.full((16, 16), 2, dtype=np.uint8)
+    trimap[:4], trimap[4:6] = 1, 3
+    data = encoded(Image.fromarray(trimap))
+    assert decode_mask(data, 16, "crop", (16, 16)).all()
+    assert decode_mask(data, 16, "crop", (16, 16), [1]).sum() == 4 * 16
+    assert decode_mask(data, 16, "crop", (16, 16), [1, 3]).sum() == 6 * 16
+    coloured = encoded(Image.fromarray(trimap).convert("RGB"))
+    with pytest.raises(BadImageError, match="mask_values need one value per pixel"):
+        decode_mask(coloured, 16, "crop", (16, 16), [1])
+
+
 def test_a_mask_must_have_the_images_size_and_thin_objects_stay() -> None:
     thin = np.zeros((64, 64), dtype=np.uint8)
     thin[:, 10] = 255

@@ -253,6 +253,17 @@ def test_coco(folder: Path) -> None:
             read(source, folder)
 
 
+def test_a_folder_around_masks_is_no_class(folder: Path) -> None:
+    save_image(folder / "annotations/trimaps/cats/0.png")
+    index, findings = read(ImageFolder(masks="annotations/trimaps"), folder)
+    assert index.classes == ["cats", "dogs"]
+    assert not any(item.name.startswith("annotations") for item in index.items)
+    assert not findings.bad
+    index, findings = read(ImageFolder(boxes="boxes.csv"), folder)
+    assert index.classes == ["annotations", "cats", "dogs"]  # nothing says that these are masks
+    assert [note.kind for note in findings.notes] == ["class that is named like annotations"]
+
+
 def test_masks(folder: Path) -> None:
     for name in ("cats/0.png", "dogs/1.png", "dogs/none.png"):
         path = folder / "masks" / name

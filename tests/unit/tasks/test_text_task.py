@@ -8,7 +8,7 @@ import torch
 from lupi.core import Batch, Control
 from lupi.data.text.made_reviews import write_reviews
 from lupi.errors import LupiError
-from lupi.tasks.registry import build_task, prepare_task, resolve_task
+from lupi.tasks.registry import build_task, resolve_task
 from lupi.tasks.text import TextTask
 from lupi.tasks.text_network import TextNetworkSettings
 from made_reviews import COLUMNS, settings_of, text_task, write_csv
@@ -29,9 +29,10 @@ def test_what_a_task_says_of_itself() -> None:
     assert (task.metric.name, task.metric.of_an_epoch.name) == ("accuracy", "log_likelihood")
     assert (task.design.n_pool, task.design.test) == (100, "per-seed")
     assert task.n_train + len(task.splits(10, 0).val) + len(task.splits(10, 0).test) == 100
-    about, rationales = task.summary
-    assert "100 texts" in about
-    assert "100 texts have a rationale (read as spans)" in rationales
+    facts = {fact.about: fact.text for fact in task.facts}
+    assert facts["x"].startswith("100 texts with")
+    assert "rationales of 100 texts (read as spans)" in facts["x*"]
+    assert facts["y"].endswith("one of 2 classes: " + facts["y"].split(": ")[1])
     assert task.warnings == ()
 
 
@@ -152,7 +153,7 @@ def test_a_changed_file_is_another_run(tmp_path: Path) -> None:
     assert resolve_task(raw, {})[0]["content"] != before["content"]
     with pytest.raises(LupiError, match="has changed since this run was planned"):
         build_task(before, network)
-    assert "31 texts" in prepare_task(raw, lambda done, total: None)[0]
+    assert build_task(*resolve_task(raw, {})).facts[0].text.startswith("31 texts")
 
 
 def test_copies_and_findings_are_warned_of(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ orientation that a camera wrote into a file is not applied, as annotations are m
 import io
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
@@ -59,16 +59,26 @@ def decode_image(data: bytes, side: int, fit: Fit) -> Decoded:
     return Decoded(pixels.transpose(2, 0, 1), width, height, converted)
 
 
-def decode_mask(data: bytes, side: int, fit: Fit, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Decode to (side, side), 1 where more than half is not black; `size` is the image's."""
+def decode_mask(
+    data: bytes, side: int, fit: Fit, size: tuple[int, int], values: Sequence[int] | None = None
+) -> NDArray[np.uint8]:
+    """Decode to (side, side), 1 where more than half is on the object; `size` is the image's.
+
+    The object is where the mask has one of `values`; None: where it is not black.
+    """
     image = _open(data)
     if image.size != size:
         raise BadImageError(f"it has {image.size} pixels, its image {size}")
     image = _loaded(image)
     if image.mode in ("RGBA", "LA"):  # opaque black is no object
         image = _rgb(image)
-    values = np.asarray(image)
-    inside = values.any(-1) if values.ndim == 3 else values != 0
+    pixels = np.asarray(image)
+    if values is not None:
+        if pixels.ndim == 3:
+            raise BadImageError(f"mask_values need one value per pixel; it has {pixels.shape[-1]}")
+        inside = np.isin(pixels, values)
+    else:
+        inside = np.asarray((pixels if pixels.ndim == 3 else pixels[..., None]).any(-1))
     coverage = _resized(
         Image.fromarray(inside.astype(np.uint8) * 255),
         side,

@@ -139,7 +139,9 @@ class ImageWriter:
             return False
         try:
             size = image.width, image.height
-            mask = decode_mask(self.tree.read(item.mask), self.side, self.fit, size)
+            mask = decode_mask(
+                self.tree.read(item.mask), self.side, self.fit, size, item.mask_values
+            )
         except (BadImageError, OSError) as error:
             self.findings.add(item.mask, "unreadable mask", str(error))
             return False

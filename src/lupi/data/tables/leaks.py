@@ -20,6 +20,8 @@ N_ROWS = 2000
 MAX_FEATURES = 300
 """Features that are compared with the target one by one, at most."""
 N_FOLDS = 5
+MANY = 0.01
+"""Share of rows that repeat others from which on it matters."""
 CHANCE = 0.1
 """Share of equal rows that may be due to chance before they count as copies."""
 
@@ -124,7 +126,7 @@ def _copies(table: Table) -> Iterator[str]:
             found = int(np.isin(_row_keys(rows.frame[columns]), keys).sum())
             by_chance = int(np.isin(_row_keys(_shuffled(rows.frame[columns])), keys).sum())
             what = f"{found:,} of {len(rows.y):,} {part} rows are among the rows to train on too"
-        if found and by_chance <= CHANCE * found:
+        if found >= MANY * len(rows.y) and by_chance <= CHANCE * found:
             yield f"{what}: scores may be too good; leave copies out"
 
 

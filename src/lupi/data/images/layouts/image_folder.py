@@ -5,9 +5,11 @@ train/<class>/* test/<class>/* the same in parts (also val), or
 any folders, and a CSV         with columns file, label and perhaps part (train, val, test)
 
 boxes: a CSV or JSON file      see box_files.py
-masks: a folder                the image's path with .png, below it: not black on the object
+masks: a folder                the image's path with .png, below it: not black on the object,
+                               or one of `mask_values` there
 """
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -16,6 +18,8 @@ from lupi.data.images.layouts.box_files import Boxes, ImageNames, read_boxes, re
 from lupi.data.images.layouts.index import PARTS, Index, Item, Part, has_image_suffix, is_image
 from lupi.data.images.layouts.trees import Tree, subfolders
 from lupi.errors import LupiError
+
+LIKE_ANNOTATIONS = re.compile("(mask|annotation|trimap|segmentation|label|box)(e?s)?", re.I)
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class ImageFolder:
     """A CSV or a COCO JSON file."""
     masks: str | None = None
     """A folder."""
+    mask_values: tuple[int, ...] | None = None
+    """Values of a mask on the object; None: all but black."""
 
     def index(self, tree: Tree, findings: Findings) -> Index:
         """List the images with their regions."""
@@ -41,24 +47,29 @@ class ImageFolder:
             found = read_boxes(tree, self.boxes, names, findings)
             items = [_with_boxes(item, found.get(item.name, Boxes())) for item in items]
         if self.masks is not None:
-            items = _with_masks(tree, self.masks, items, findings)
+            items = [
+                replace(item, mask_values=self.mask_values)
+                for item in _with_masks(tree, self.masks, items, findings)
+            ]
         return Index(items, classes)
 
 
 def _by_folder(tree: Tree, masks: str | None, findings: Findings) -> tuple[list[Item], list[str]]:
     """Let folders be classes: those of the root, or of train."""
-    tops = [name for name in subfolders(tree, "") if not _is_in(name, masks)]
+    tops = [name for name in subfolders(tree, "") if not _holds_masks_only(tree, name, masks)]
     classes = subfolders(tree, "train") if "train" in tops else tops
     folders: dict[str, tuple[Part, str]] = {name: ("train", name) for name in tops}
     if "train" in tops:
         found = [(part, name) for part in PARTS for name in subfolders(tree, part)]
         folders = {f"{part}/{name}": (part, name) for part, name in found}
     for folder, (_, label) in folders.items():
+        if LIKE_ANNOTATIONS.fullmatch(label):
+            findings.note(folder, "class that is named like annotations", "is it a class?")
         if label not in classes:
             findings.add(folder, "unknown class folder", "train has no such one")
     items = []
     for name in tree.names:
-        folder = name.rpartition("/")[0]
+        folder = "" if _is_in(name, masks) else name.rpartition("/")[0]
         while folder and folder not in folders:  # images may lie deeper
             folder = folder.rpartition("/")[0]
         if folder:
@@ -109,6 +120,14 @@ def _with_masks(tree: Tree, folder: str, items: list[Item], findings: Findings) 
     for name in sorted(unused):
         findings.add(name, "mask without an image", "its path should be the image's, with .png")
     return out
+
+
+def _holds_masks_only(tree: Tree, folder: str, masks: str | None) -> bool:
+    """Whether a folder is that of the masks, or one around it without images of its own."""
+    if masks is None or not (_is_in(folder, masks) or _is_in(masks, folder)):
+        return False
+    images = (n for n in tree.names if n.startswith(f"{folder}/") and has_image_suffix(n))
+    return all(_is_in(name, masks) for name in images)
 
 
 def _is_in(name: str, folder: str | None) -> bool:

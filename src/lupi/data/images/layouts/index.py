@@ -30,7 +30,9 @@ class Item:
     boxes_size: tuple[float, float] | None = None
     """Width and height that the boxes refer to; None: those of the image itself."""
     mask: str | None = None
-    """Name of an image that is not black on the object."""
+    """Name of an image that is not black on the object, …"""
+    mask_values: tuple[int, ...] | None = None
+    """… or has one of these values there."""
 
     @property
     def key(self) -> int:

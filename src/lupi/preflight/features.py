@@ -1,0 +1,99 @@
+"""Rows of any task as plain numbers, coarse enough for a look in a second."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from lupi.core import Batch
+
+Floats = NDArray[np.float64]
+
+GRID = 8
+"""Images are looked at in so many rows and columns."""
+N_WORDS = 256
+"""Places that words share."""
+
+
+def of_x(x: Tensor | tuple[Tensor, ...]) -> Floats:
+    """Return (N, F): an image on a coarse grid, counts of words, or the vector itself."""
+    if isinstance(x, tuple):
+        return _count_words(x[0])
+    if x.dim() == 4:
+        return _floats(F.adaptive_avg_pool2d(x, GRID))
+    return _count_words(x) if not x.is_floating_point() else _floats(x)
+
+
+def of_vector(xstar: Tensor) -> Floats:
+    """Return x* and its squares (N, 2 D), so that extremes on both sides count."""
+    standard = (xstar - xstar.mean(0)) / xstar.std(0).clamp(min=1e-6)
+    return _floats(torch.cat([standard, standard.clamp(-4, 4).square()], 1))
+
+
+def of_target(y: Tensor) -> Floats:
+    """Return (N, K): a class as an indicator, a number as itself, counts of words."""
+    if y.is_floating_point():
+        return _floats(y[:, None])
+    if y.dim() == 2:
+        return _count_words(y)
+    return _floats(F.one_hot(y).double())
+
+
+def inside(x: Tensor, region: Tensor) -> Floats:
+    """Return what x is inside a region: words there, or the box around it on a coarse grid.
+
+    Args:
+        x: images (N, C, H, W) or words (N, T).
+        region: (N, 1, H, W) or (N, 1, T), 1 inside.
+    """
+    if x.dim() == 2:
+        return _count_words(x, region[:, 0])
+    n, height, width = region[:, 0].shape
+    mask = region[:, 0] > 0.5
+    (top, bottom), (left, right) = (_ends(mask.any(2)), _ends(mask.any(1)))
+    theta = torch.zeros(n, 2, 3)  # from the grid to the box, both from -1 to 1
+    theta[:, 0, 0], theta[:, 0, 2] = (right - left) / width, (left + right) / width - 1
+    theta[:, 1, 1], theta[:, 1, 2] = (bottom - top) / height, (top + bottom) / height - 1
+    grid = F.affine_grid(theta, [n, x.shape[1], GRID, GRID], align_corners=False)
+    coarse = F.adaptive_avg_pool2d(x, min(4 * GRID, height))
+    return _floats(F.grid_sample(coarse, grid, align_corners=False))
+
+
+def _ends(inside: Tensor) -> tuple[Tensor, Tensor]:
+    """Return where each row (N, L) of truth values begins and ends."""
+    length = inside.shape[1]
+    return inside.int().argmax(1), length - inside.flip(1).int().argmax(1)
+
+
+def misplaced(region: Tensor, x: Tensor, generator: torch.Generator) -> Tensor:
+    """Return regions that tell nothing of their rows: another row's, or moved within the text."""
+    if x.dim() != 2:
+        return region[torch.randperm(len(region), generator=generator)]
+    length = (x != 0).sum(1).clamp(min=1)
+    shift = (torch.rand(len(x), generator=generator) * length).long()
+    place = torch.arange(x.shape[1]).expand_as(x)
+    source = torch.where(place < length[:, None], (place - shift[:, None]) % length[:, None], place)
+    return region[:, 0].gather(1, source)[:, None]
+
+
+def with_xstar(batch: Batch) -> Batch:
+    """Return the rows that carry x*."""
+    if batch.xstar is None or batch.has_xstar is None:
+        return Batch(batch.x, batch.y)
+    xstar, has = batch.privileged()
+    keep = has & (xstar.flatten(1).abs().sum(1) > 0) if xstar.dim() > 2 else has
+    x = tuple(part[keep] for part in batch.x) if isinstance(batch.x, tuple) else batch.x[keep]
+    return Batch(x, batch.y[keep], xstar[keep], has[keep])
+
+
+def _count_words(words: Tensor, weights: Tensor | None = None) -> Floats:
+    """Return (N, places) counts of words by number; 0 is padding."""
+    counts = torch.zeros(len(words), N_WORDS, dtype=torch.float64)
+    weighted = (words != 0).double() if weights is None else (words != 0) * weights.double()
+    return _floats(counts.scatter_add_(1, words * 2654435761 % N_WORDS, weighted))
+
+
+def _floats(x: Tensor) -> Floats:
+    flat: Floats = x.flatten(1).double().numpy()
+    return flat

@@ -1,0 +1,125 @@
+"""A look at the data of a comparison before its first run: facts, and what to be warned of."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from lupi.core import Batch
+from lupi.facts import Fact
+from lupi.preflight import features
+from lupi.preflight.relation import Relation, Ridge, compare_features, relation
+from lupi.tasks.registry import AnyTask
+
+MAX_ROWS = 500
+"""Training rows that are looked at."""
+MIN_ROWS = 20
+"""With fewer rows no relation would be seen."""
+N_MISPLACED = 99
+"""Sets of regions made by chance that the real ones are compared with."""
+COVERS_ALL = 0.95
+
+
+class Preflight(NamedTuple):
+    """What was found."""
+
+    facts: tuple[Fact, ...]
+    warnings: tuple[str, ...]
+
+
+def look_at(task: AnyTask, size: int, seed: int) -> Preflight:
+    """Look at the rows of a run: one as large as any of the comparison."""
+    splits = task.splits(size, seed)
+    n_rows = [len(split) for split in (splits.train, splits.val, splits.test)]
+    facts = [Fact("rows", _rows(*n_rows)), Fact("replicates", _replicates(task, size)), *task.facts]
+    batch = next(iter(splits.train.batches(MAX_ROWS)))
+    warnings: list[str] = []
+    if task.xstar_dim and batch.has_xstar is not None:
+        n_with, n_seen = int(batch.has_xstar.sum()), len(batch.y)
+        facts.append(Fact("rows with x*", f"{n_with:,} of {n_seen:,} ({n_with / n_seen:.0%})"))
+        known = features.with_xstar(batch)
+        if task.xstar_kind == "region":
+            facts.append(Fact("region", _coverage(known, warnings)))
+        if len(known.y) >= MIN_ROWS:
+            facts.append(Fact("x* and y", _related(known, task, warnings)))
+    return Preflight(tuple(facts), tuple(warnings))
+
+
+def _rows(n_train: int, n_val: int, n_test: int) -> str:
+    return f"{n_train:,} training (largest size), {n_val:,} validation, {n_test:,} test"
+
+
+def _replicates(task: AnyTask, size: int) -> str:
+    design = task.design
+    drawn = "each seed draws its own training rows"
+    if design.test == "per-seed":
+        drawn = "each seed draws its own training, validation and test rows"
+    overlap = design.overlap(size)
+    shared = f"; two seeds share {overlap:.0%} of their training rows" if overlap >= 0.01 else ""
+    return f"{drawn} from {design.n_pool:,}{shared}. A verdict holds for {design.scope(size)}"
+
+
+def _coverage(known: Batch, warnings: list[str]) -> str:
+    if known.xstar is None or not len(known.y):
+        return "none"
+    shares = known.xstar.flatten(1).double()
+    if known.xstar.dim() == 3:  # words: padding is no part of a text
+        share = shares.sum(1) / (known.x != 0).sum(1).clamp(min=1)
+    else:
+        share = shares.mean(1)
+    low, middle, high = np.quantile(share.numpy(), [0.1, 0.5, 0.9])
+    if middle >= COVERS_ALL:
+        warnings.append(
+            f"x* covers everything: {middle:.0%} of x in the median row. If masks use several "
+            "values, such as 1, 2 and 3 in trimaps, name those of the object: task.mask_values"
+        )
+    return f"covers {middle:.0%} of x in the median row ({low:.0%} to {high:.0%} in most)"
+
+
+def _related(known: Batch, task: AnyTask, warnings: list[str]) -> str:
+    """Say whether x* relates to y; add a warning if nothing of the kind can be seen."""
+    rng = np.random.default_rng(0)
+    y = features.of_target(known.y)
+    assert known.xstar is not None
+    if task.xstar_kind == "region":
+        found = _inside(known)
+        if not found.is_seen:
+            warnings.append(
+                f"what x shows inside x* predicts y no better than inside misplaced x* "
+                f"({_p(found)}, {len(y):,} rows): x* may not say where to look"
+            )
+        return f"inside x*, x predicts y {_better(found)} than inside misplaced x*, {_p(found)}"
+    vectors = features.of_vector(known.xstar)
+    left = Ridge(features.of_x(known.x)).errors(y)
+    relations = {
+        "y": relation(vectors, y, rng),
+        "what a linear model of x leaves over": relation(vectors, left, rng),
+        "how much that is": relation(vectors, np.sqrt((left**2).sum(1, keepdims=True)), rng),
+    }
+    if not any(one.p_value <= 0.05 / len(relations) for one in relations.values()):
+        warnings.append(
+            "x* shows no relation to y, to what a linear model of x leaves over, or to how much "
+            f"that is ({', '.join(_p(one) for one in relations.values())}; {len(y):,} rows): "
+            "little speaks for training on it"
+        )
+    parts = [f"{what} (R2 {one.r2:.2f}, {_p(one)})" for what, one in relations.items()]
+    return "x* predicts " + ", ".join(parts)
+
+
+def _inside(known: Batch) -> Relation:
+    assert known.xstar is not None
+    generator = torch.Generator().manual_seed(0)
+    others = [
+        features.inside(known.x, features.misplaced(known.xstar, known.x, generator))
+        for _ in range(N_MISPLACED)
+    ]
+    y = features.of_target(known.y)
+    return compare_features(features.inside(known.x, known.xstar), others, y)
+
+
+def _better(found: Relation) -> str:
+    return f"better (R2 {found.r2:.2f})" if found.is_seen else f"no better (R2 {found.r2:.2f})"
+
+
+def _p(found: Relation) -> str:
+    return f"p = {found.p_value:.3f}"

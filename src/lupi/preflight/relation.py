@@ -1,0 +1,95 @@
+"""Whether some features relate to a target at all: a permutation test in a second.
+
+The statistic is the leave-one-out R2 of a ridge regression, whose strength depends on the features
+alone: with H = X (X'X + s I)^-1 X', row i is predicted by the others with an error of
+(y - H y)_i / (1 - H_ii). Under "no relation" any order of the targets is as likely, so the R2 of
+shuffled targets say how large it gets by chance.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+N_SHUFFLES = 399
+MOST_FREEDOM = 30
+"""Effective parameters of the regression, at most …"""
+ROWS_PER_FREEDOM = 5
+"""… and rows for each of them, at least."""
+
+
+class Relation(NamedTuple):
+    """How well features predict a target, and how often chance does as well."""
+
+    r2: float
+    """Leave-one-out; below 0 where they predict worse than the mean."""
+    p_value: float
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether chance is an unlikely reason."""
+        return self.p_value <= 0.05
+
+
+class Ridge:
+    """Ridge regression on some features (N, F), predicting each row from the others."""
+
+    def __init__(self, features: Floats) -> None:
+        n = len(features)
+        x = features - features.mean(0)
+        scale = x.std(0)
+        x = x[:, scale > 0] / scale[scale > 0]
+        u, d, _ = np.linalg.svd(x, full_matrices=False)
+        squares = d**2
+        shrink = squares / (squares + _strength(squares, min(MOST_FREEDOM, n / ROWS_PER_FREEDOM)))
+        self._u, self._shrink = u, shrink
+        self._left = 1 - (u**2 * shrink).sum(1) - 1 / n  # the mean is one parameter more
+
+    def errors(self, targets: Floats) -> Floats:
+        """Return the error at each row when it is left out; targets (N, K)."""
+        y = targets - targets.mean(0)
+        fitted = self._u @ (self._shrink[:, None] * (self._u.T @ y))
+        errors: Floats = (y - fitted) / self._left[:, None]
+        return errors
+
+    def r2(self, targets: Floats) -> float:
+        """Return the share of the targets' variance that is predicted."""
+        return 1 - float((self.errors(targets) ** 2).sum() / _variation(targets))
+
+
+def relation(features: Floats, targets: Floats, rng: np.random.Generator) -> Relation:
+    """Test whether features (N, F) relate to targets (N, K)."""
+    ridge = Ridge(features)
+    found = ridge.r2(targets)
+    by_chance = [ridge.r2(targets[rng.permutation(len(targets))]) for _ in range(N_SHUFFLES)]
+    return Relation(found, _p_value(found, by_chance))
+
+
+def compare_features(real: Floats, others: list[Floats], targets: Floats) -> Relation:
+    """Test whether features predict targets better than others that chance made."""
+    found = Ridge(real).r2(targets)
+    return Relation(found, _p_value(found, [Ridge(other).r2(targets) for other in others]))
+
+
+def _p_value(found: float, by_chance: list[float]) -> float:
+    return (1 + sum(value >= found for value in by_chance)) / (1 + len(by_chance))
+
+
+def _variation(targets: Floats) -> float:
+    # The mean without the row itself is n / (n - 1) times as far away.
+    n = len(targets)
+    return float(((targets - targets.mean(0)) ** 2).sum()) * (n / (n - 1)) ** 2
+
+
+def _strength(squares: Floats, freedom: float) -> float:
+    """Return the ridge that leaves at most so many effective parameters."""
+    if not len(squares) or (squares > 0).sum() <= freedom:
+        return 1e-6 * float(squares.max(initial=1.0))
+    low, high = 0.0, float(squares.max()) * len(squares)
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = (squares / (squares + middle)).sum() <= freedom
+        low, high = (low, middle) if enough else (middle, high)
+    return high
