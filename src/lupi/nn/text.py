@@ -1,7 +1,7 @@
 """Students for texts: word numbers (B, T) to outputs. 0 is no word: padding, or a word removed.
 
-Each has a `trunk` from words to one vector per text, with the site `trunk.words` (one vector per
-word, before pooling), and a `head`.
+Each has a `trunk` from words to one vector per text, and a `head`. At the site `trunk.words` each
+word has the vector that it adds to the text's: their sum follows.
 """
 
 import importlib
@@ -102,8 +102,8 @@ class MeanOfWords(nn.Module):
         """Map word numbers (B, T) to vectors (B, C)."""
         states = self.encoder(x)
         is_word = (x > 0).to(states.dtype)[..., None]  # (B, T, 1)
-        states = self.words(states * is_word)  # (B, T, C)
-        mean: Tensor = states.sum(1) / is_word.sum(1).clamp(min=1)
+        weight = is_word / is_word.sum(1, keepdim=True).clamp(min=1)
+        mean: Tensor = self.words(states * weight).sum(1)
         return mean
 
 
@@ -152,9 +152,9 @@ class AttendedLSTM(nn.Module):
         ahead = self.forwards(embedded)[0]
         back = self.backwards(embedded.gather(1, reverse))[0].gather(1, reverse)
         is_word = (x > 0)[..., None]
-        states = self.words(torch.cat([ahead, back], -1) * is_word)  # (B, T, 2C)
+        states = torch.cat([ahead, back], -1) * is_word  # (B, T, 2C)
         score = self.attention(states).masked_fill(~is_word, -1e4)  # (B, T, 1)
-        attended: Tensor = (score.softmax(1) * states).sum(1)
+        attended: Tensor = self.words(score.softmax(1) * states).sum(1)
         return attended
 
 

@@ -106,7 +106,8 @@ def test_an_lstm_reads_both_directions() -> None:
     other_end, other_start = torch.tensor([[1, 2, 3, 5]]), torch.tensor([[5, 2, 3, 4]])
     text = torch.tensor([[1, 2, 3, 4]])
     states: list[Tensor] = []
-    hook = net.trunk.words.register_forward_hook(lambda m, i, output: states.append(output))  # type: ignore[union-attr]
+    attention = net.trunk.get_submodule("attention")
+    hook = attention.register_forward_pre_hook(lambda m, inputs: states.append(inputs[0]))
     for x in (text, other_end, other_start):
         net(x)
     hook.remove()
@@ -142,3 +143,13 @@ def test_own_encoders_are_imported_and_checked() -> None:
     ):
         with pytest.raises(LupiError, match=message):
             import_encoder(name, 7)
+
+
+@pytest.mark.parametrize("name", STUDENTS)
+def test_the_text_is_the_sum_of_its_words_and_draws_may_repeat_rows(name: str) -> None:
+    net = STUDENTS[name].train()
+    sites = find_sites(net, ["trunk.words"])
+    with attached(sites, {"trunk.words": lambda h: torch.cat([h, 2 * h])}):
+        pooled = net.trunk(X)
+    torch.testing.assert_close(pooled[2:], 2 * pooled[:2])
+    net.eval()
