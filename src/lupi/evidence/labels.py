@@ -21,7 +21,7 @@ from lupi.evidence.answer import LabelSaving
 from lupi.evidence.paired import ROUNDING, Floats, p_above_zero, smallest_p
 from lupi.evidence.verdict import ALPHA
 
-POINTS = 24
+POINTS = 16
 """Between two sizes, at which arms are compared for the interval."""
 
 

@@ -115,7 +115,7 @@ def mean_interval(scores: ArrayLike) -> tuple[float, float] | None:
     values = _scores(scores)
     if values.size < 2 or np.ptp(values) <= ROUNDING * float(np.abs(values).max()):
         return None
-    half = float(stats.t.ppf(0.975, values.size - 1) * stats.sem(values))
+    half = float(stats.t.ppf(0.975, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size))
     mean = float(values.mean())
     return mean - half, mean + half
 
