@@ -28,8 +28,8 @@ def main(epochs: int, out: Path) -> None:
 
     for _ in range(epochs):
         for batch_x, batch_xstar, batch_y in loader:
-            output = model(batch_x, batch_xstar)
-            loss = F.cross_entropy(output, batch_y) + net.penalty()
+            output, penalty = model(batch_x, batch_xstar)
+            loss = F.cross_entropy(output, batch_y) + penalty.mean()
             optimizer.zero_grad()
             accelerator.backward(loss)
             optimizer.step()

@@ -35,8 +35,8 @@ def main(epochs: int, out: Path) -> None:
     optimizer = torch.optim.Adam(net.parameters(), lr=0.003)
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).split(64):
-            output = net(x[rows], xstar[rows])
-            loss = F.cross_entropy(output, y[rows]) + net.penalty()
+            output, penalty = net(x[rows], xstar[rows])
+            loss = F.cross_entropy(output, y[rows]) + penalty.mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -4,25 +4,31 @@ The network stays as it is: noise acts at its sites during the training passes o
 and its weights and those of h* are kept apart.
 """
 
-import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.errors import LupiError
-from lupi.nn.encoders import LazyUnits, lazy_vector_encoder
-from lupi.nn.noise import HeteroscedasticDropout, Missing, Norm, Prior, Reading, Reduce
-from lupi.nn.site_noise import SiteNoise
-from lupi.nn.sites import attached, find_sites
-from lupi.nn.sites import reading as reading_at
+from lupi.nn.layouts import SiteShape, reading_layouts
+from lupi.nn.noise import HeteroscedasticDropout, SiteNoise
+from lupi.nn.noise.encoders import LazyUnits, lazy_vector_encoder
+from lupi.nn.noise.priors import dropout_variance
+from lupi.nn.sites import find_sites, site_module
 
 Inputs = Any
 """What a network takes: a tensor, or a tuple or dict of its arguments."""
+
+
+class Attached(NamedTuple):
+    """What a pass of an `AttachedNet` returns."""
+
+    output: Any
+    penalty: Tensor
+    """(B,): for each row the weighted penalty, 0 without x*; in `eval()` a single 0."""
 
 
 def attach(
@@ -31,18 +37,13 @@ def attach(
     sites: Sequence[str] | None = None,
     *,
     example: tuple[Inputs, Tensor] | None = None,
-    prior: Prior = 1.0,
-    beta: float = 1.0,
-    norm: Norm = "l2",
-    reduce: Reduce = "mean",
-    missing: Missing = "mean",
-    shared_dims: Sequence[int] = (),
-    reading: Reading = "paper",
+    **noise: Any,
 ) -> "AttachedNet":
     """Let x* set the variance of noise at the sites of any network.
 
         lupi_net = lupi.attach(net, xstar=12)                   # x*: (B, 12)
-        loss = cross_entropy(lupi_net(x, xstar), y) + lupi_net.penalty()
+        output, penalty = lupi_net(x, xstar)
+        loss = cross_entropy(output, y) + penalty.mean()
         lupi_net.predict(x)                                     # no noise, no x*
 
     Args:
@@ -54,30 +55,19 @@ def attach(
             named in full gets noise on its output.
         example: two rows or more of x and of x*. Without it, widths are found at the first
             batch: fine in a plain loop, too late for what wants every weight at once (DDP).
-        prior: see `HeteroscedasticDropout`, as for all that follows.
-        beta: weight of the penalty.
-        norm: of the penalty.
-        reduce: of the penalty, over units.
-        missing: what rows without x* get.
-        shared_dims: dimensions that share one draw, such as 1 for the time in (B, T, D).
-        reading: the paper's, or the authors' code.
+        noise: `prior`, `draw`, `beta` and all else that `HeteroscedasticDropout` takes. By
+            default the prior variance is that of the dropout layer which the noise replaces.
     """
     encoder = xstar if isinstance(xstar, nn.Module) else None
-    drops = {
-        site: HeteroscedasticDropout(
-            hstar,
-            prior=prior,
-            beta=beta,
-            norm=norm,
-            reduce=reduce,
-            missing=missing,
-            shared_dims=shared_dims,
-            reading=reading,
-        )
-        for site, hstar in _hstars(net, xstar, sites).items()
-    }
+    layers = {}
+    for site, hstar in _hstars(net, xstar, sites).items():
+        prior = {"prior": dropout_variance(site_module(net, site))}
+        try:
+            layers[site] = HeteroscedasticDropout(hstar, **{**prior, **noise})
+        except (TypeError, ValueError, KeyError) as error:
+            raise LupiError(f"attach: {error}") from None
     n_xstar = xstar if isinstance(xstar, int) else None
-    attached_net = AttachedNet(net, SiteNoise(drops), encoder, n_xstar)
+    attached_net = AttachedNet(net, SiteNoise(layers), encoder, n_xstar)
     return attached_net if example is None else attached_net.prepare(*example)
 
 
@@ -123,12 +113,12 @@ class AttachedNet(nn.Module):
         self.noise = noise
         self.encoder = encoder
         self.n_xstar = n_xstar
-        self._shapes: dict[str, torch.Size] = {}
+        self._shapes: dict[str, SiteShape] = {}
 
     def forward(
         self, x: Inputs, xstar: Tensor | None = None, has_xstar: Tensor | None = None
-    ) -> Any:
-        """Return the network's output, under noise in training; in `eval()` x* does not matter.
+    ) -> Attached:
+        """Return output and penalty, under noise in training; in `eval()` x* does not matter.
 
         Args:
             x: a tensor, or a tuple or dict of the network's arguments.
@@ -136,21 +126,18 @@ class AttachedNet(nn.Module):
             has_xstar: (B,) bool, True where a row has x*; by default all have.
         """
         if not self.training:
-            return _call(self.net, x)
+            return Attached(_call(self.net, x), torch.zeros(1))
         if xstar is None:
             raise LupiError(
                 "training takes x*: mark rows without it by NaN or `has_xstar`; to predict, call "
                 "predict(x), or eval() before"
             )
-        self.noise.forget()
         seen, has = self._seen(xstar, has_xstar)
-        transforms = {site: partial(self._noisy, site, seen, has) for site in self.noise.sites}
-        with attached(self._sites(), transforms):
-            return _call(self.net, x)
-
-    def penalty(self) -> Tensor:
-        """Return beta * ||log h*(x*) - log h0|| of the last training pass, summed over sites."""
-        return self.noise.penalty()
+        if not self._shapes:
+            self._prepare(x, seen, has)
+        with self.noise.on(self.net, dict.fromkeys(self.noise.sites, seen), has) as noise_pass:
+            output = _call(self.net, x)
+        return Attached(output, noise_pass.penalty())
 
     def loss(
         self,
@@ -160,8 +147,11 @@ class AttachedNet(nn.Module):
         criterion: Callable[[Any, Tensor], Tensor] = F.cross_entropy,
         has_xstar: Tensor | None = None,
     ) -> Tensor:
-        """Return the criterion of output and y under noise, plus the penalty."""
-        return criterion(self(x, xstar, has_xstar), y) + self.penalty()
+        """Return the criterion under noise, plus the mean penalty of the rows with x*."""
+        output, penalty = self(x, xstar, has_xstar)
+        n = self._seen_rows(xstar, has_xstar).sum().clamp(min=1)
+        total: Tensor = criterion(output, y) + penalty.sum() / n
+        return total
 
     @torch.no_grad()
     def predict(self, x: Inputs) -> Any:
@@ -186,60 +176,48 @@ class AttachedNet(nn.Module):
         seen, has = self._seen(xstar, has_xstar)
         return self.noise.logvars(self._shapes, dict.fromkeys(self._shapes, seen), has)
 
-    @torch.no_grad()
     def prepare(self, x: Inputs, xstar: Tensor) -> Self:
-        """Make the weights whose number the sites decide. The first batch would do the same."""
-        with reading_at(self._sites()) as activations:
-            self.predict(x)
-        if unseen := set(self.noise.sites) - set(activations):
+        """Find out the shapes at the sites, and make the weights whose number they decide.
+
+        The first batch would do the same, for the sites that it comes by.
+        """
+        self._prepare(x, *self._seen(xstar, None))
+        if unseen := set(self.noise.sites) - set(self._shapes):
             raise LupiError(f"no pass came by site {min(unseen)}; name those that count: `sites`")
-        seen, has = self._seen(xstar, None)
-        for site, h in activations.items():
-            with _naming(site):
-                self._drop_for(site, seen, h).variances(h, seen, has)
         return self
 
+    @torch.no_grad()
+    def _prepare(self, x: Inputs, seen: Tensor, has: Tensor) -> None:
+        with reading_layouts(self.net, self._sites()) as shapes:
+            self.predict(x)
+        for site, found in shapes.items():
+            layer = self.noise.at(site)
+            layer.layout = layer.layout or found.layout
+            for module in layer.modules():
+                if isinstance(module, LazyUnits):
+                    module.n_out = found.n_channels
+            h = seen.new_empty(1).expand(len(seen), *found.shape)
+            try:
+                layer.variance(h, seen, has)
+            except ValueError as error:
+                raise LupiError(f"site {site}: {error}") from error
+        self._shapes = shapes
+
     def _sites(self) -> dict[str, nn.Module]:
-        return {site: self.net.get_submodule(site) for site in self.noise.sites}
+        return {site: site_module(self.net, site) for site in self.noise.sites}
 
     def _seen(self, xstar: Tensor, has_xstar: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return what the noise sees of x*, and the rows (B,) that have it."""
         if self.n_xstar is not None and xstar.shape[1:] != (self.n_xstar,):
             raise LupiError(f"x* is {tuple(xstar.shape)}; expected (rows, {self.n_xstar})")
-        has = torch.isfinite(xstar).flatten(1).all(1)
-        if has_xstar is not None:
-            has = has & has_xstar
+        has = self._seen_rows(xstar, has_xstar)
         if self.encoder is None:
             return xstar, has
         return self.encoder(xstar.where(has.view(-1, *[1] * (xstar.dim() - 1)), 0)), has
 
-    def _noisy(self, site: str, seen: Tensor, has: Tensor, h: Tensor) -> Tensor:
-        with _naming(site):
-            noisy: Tensor = self._drop_for(site, seen, h)(h, seen, has)
-        return noisy
-
-    def _drop_for(self, site: str, seen: Tensor, h: Tensor) -> HeteroscedasticDropout:
-        """Return the noise of a site, and tell it how many units its activations `h` have."""
-        if len(h) != len(seen):
-            raise ValueError(
-                f"activations of shape {tuple(h.shape)} for {len(seen)} rows of x*; rows must be "
-                "the first dimension (`batch_first=True` of an LSTM)"
-            )
-        drop = self.noise.at(site)
-        for layer in drop.modules():
-            if isinstance(layer, LazyUnits):
-                layer.n_out = h.shape[1 if h.dim() > 3 else -1]  # (B, C, H, W), (B, T, D), (B, D)
-        self._shapes[site] = h.shape[1:]
-        return drop
-
-
-@contextlib.contextmanager
-def _naming(site: str) -> Iterator[None]:
-    """Say at which site something does not fit."""
-    try:
-        yield
-    except ValueError as error:
-        raise LupiError(f"site {site}: {error}") from error
+    def _seen_rows(self, xstar: Tensor, has_xstar: Tensor | None) -> Tensor:
+        has = torch.isfinite(xstar).flatten(1).all(1)
+        return has if has_xstar is None else has & has_xstar
 
 
 def _call(net: nn.Module, x: Inputs) -> Any:

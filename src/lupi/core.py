@@ -268,6 +268,16 @@ class Method(nn.Module):
             for weight in resting:
                 weight.requires_grad_(True)
 
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Return the weights in groups for the optimizer.
+
+        A group may have options of the optimizer, and an `lr_factor` of the learning rate.
+        """
+        return [{"params": list(self.parameters())}]
+
+    def start_epoch(self, epoch: int) -> None:
+        """Prepare for an epoch of the current stage, counted from 1."""
+
     def forward(self, batch: Batch) -> Losses:
         """Return the loss: see `loss`."""
         return self.loss(batch)

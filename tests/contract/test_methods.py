@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -14,6 +14,7 @@ from lupi.core import Batch, Inputs, Method, Stage, Task
 from lupi.data.xstar.reveal import append_xstar
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, check_kind, find_method, methods
+from lupi.nn.noise.draws import Draw
 from lupi.train.run import splits_for
 from lupi.train.settings import RunSettings
 from made_reviews import text_task
@@ -21,7 +22,9 @@ from made_table import table_task
 from made_text import translation_task
 from reduced import losses_of
 
-REGION = {"prior": {"inside": 0.1, "outside": 1.0}, "sites": ["trunk.site2"]}
+AT_HEAD = {"sites": ["head.*"]}
+HAND_SET = {"learn": False}
+REGION: dict[str, Any] = {"prior": {"inside": 0.1, "outside": 1.0}, "sites": ["trunk.site2"]}
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,23 @@ VARIANTS = [
     Variant("distillation", {"temperature": 5.0, "imitation": 0.5, "reading": "official"}),
     Variant("distillation", {"temperature": 5.0, "imitation": 0.5, "reading": "hinton"}),
     Variant("gaussian-dropout", {"sites": ["trunk.*"], "variance": 0.3}, ("region",)),
-    Variant("het-dropout", {"fc_input": "box"}, ("region",)),
+    Variant("gaussian-dropout", {"draw": "example", "distribution": "bernoulli"}),
+    Variant("het-dropout", AT_HEAD, ("region",)),
+    Variant("het-dropout", {**AT_HEAD, "fc_input": "box"}, ("region",)),
+    Variant("het-dropout", {**AT_HEAD, "xstar_pass_frac": 0.5}, ("region",)),
     Variant("het-dropout", REGION, ("region",)),
-    Variant("het-dropout", {**REGION, "learn": False}, ("region",)),
+    Variant("het-dropout", {**REGION, **HAND_SET}, ("region",)),
     Variant("het-dropout", {**REGION, "per_channel": True}, ("region",)),
-    Variant("het-dropout", {"sites": ["trunk.*"], "budget": True, "kernel": 1}, ("region",)),
+    Variant("het-dropout", {"sites": ["trunk.*"], "prior": 0.5, "kernel": 3}, ("region",)),
+    Variant("het-dropout", {**REGION, **HAND_SET, "distribution": "bernoulli"}, ("region",)),
+    *(Variant("het-dropout", {**REGION, "draw": draw}, ("region",)) for draw in get_args(Draw)),
+    Variant("het-dropout", {"draw": "example"}),
+    Variant("het-dropout", {"budget": "batch", "penalty": "l2", "hstar_lr": 3.0}),
     Variant("het-dropout", {"sites": ["*"], "n_samples": 3}),
-    Variant("het-dropout", {"reading": "official", "beta": 0.1}),
+    Variant("het-dropout", {"sites": ["*"], "n_samples": 3, "objective": "marginal"}),
+    Variant("het-dropout", {"sites": ["output"], "form": "additive"}, ("vector",)),
+    Variant("het-dropout", {"reading": "official", "beta": 0.1}, ("vector",)),
+    Variant("het-dropout", {**AT_HEAD, "reading": "official", "beta": 0.1}, ("region",)),
     Variant("het-dropout", {"missing": "prior"}),
     Variant("het-dropout", {"missing": "none"}),
     Variant("info-dropout", {"sites": ["*"], "reading": "official"}),

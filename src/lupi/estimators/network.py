@@ -26,7 +26,7 @@ from lupi.nn.gaussian import moments
 from lupi.tasks.table import TableNetworkSettings
 from lupi.train.evaluate import is_collapsed
 from lupi.train.fit import Fitted, Row, fit
-from lupi.train.run import builder
+from lupi.train.run import builder, noise_of_scored_weights
 from lupi.train.settings import TrainSettings
 
 Array = NDArray[Any]
@@ -98,7 +98,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         self.student_ = fitted.method.student().eval().cpu()
         self.method_ = method
         self.n_iter_ = fitted.epochs
-        self.collapsed_ = is_collapsed(rows[-1]["sites"])
+        self.collapsed_ = is_collapsed(noise_of_scored_weights(rows, fitted))
         self._warn(fitted)
 
     def _warn(self, fitted: Fitted) -> None:

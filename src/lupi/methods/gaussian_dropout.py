@@ -2,7 +2,8 @@
 
     z = h * (1 + sqrt(variance) * eps),   eps ~ N(0, 1)
 
-Srivastava et al.: "Dropout", JMLR 2014, section 10. The paper's baseline has variance 1.
+Srivastava et al.: "Dropout", JMLR 2014, section 10. The paper's baseline has variance 1. As a
+control of het-dropout it needs the same sites, the same sharing of draws and a matched variance.
 """
 
 import math
@@ -14,20 +15,25 @@ from pydantic import Field
 from torch import nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.nn.noise import multiplicative_noise
-from lupi.nn.sites import Attachment, find_sites
+from lupi.errors import LupiError
+from lupi.nn.layouts import site_shapes
+from lupi.nn.noise.draws import Distribution, Draw, add_noise, check_draw, usual_draw
+from lupi.nn.sites import attached, find_sites
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
 class GaussianDropoutSettings(Settings):
-    """Where the noise enters and how strong it is."""
+    """Where the noise enters, how strong it is, and what shares a draw."""
 
     sites: tuple[str, ...] | None = None
     """Names or patterns, such as `trunk.site2` or `head.*`; by default every dropout layer."""
-    variance: float = Field(1.0, gt=0, le=50)
-    shared_dims: tuple[int, ...] | None = None
-    """Dimensions that share one draw; 0 is the batch. By default time, at sites of a sequence."""
+    variance: float = Field(1.0, gt=0, le=1000)
+    draw: Draw | None = None
+    """What shares a draw: `unit` (every entry has its own), `place`, `channel` or `example`; by
+    default `channel` at feature maps and sequences, `unit` at vectors."""
+    distribution: Distribution = "gaussian"
+    """`bernoulli` drops what shares a draw, at the rate that has the same variance."""
 
 
 class GaussianDropout(Method):
@@ -42,19 +48,26 @@ class GaussianDropout(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: GaussianDropoutSettings) -> None:
         super().__init__(net, task, settings)
-        sites = find_sites(net, settings.sites)
-        noise = partial(
-            multiplicative_noise,
-            logvar=torch.tensor(math.log(settings.variance)),
-            shared_dims=settings.shared_dims,
-        )
-        self._attachment = Attachment(sites, dict.fromkeys(sites, noise))
+        self._sites = find_sites(net, settings.sites)
+        if not self._sites:
+            raise LupiError("the network has no dropout layer; name the `sites` for the noise")
+        shapes = site_shapes(net, self._sites, task.example())
+        check_draw(settings.draw, shapes)
+        logvar = torch.tensor(math.log(settings.variance))
+        self._noise = {
+            name: partial(
+                add_noise,
+                logvar=logvar,
+                layout=found.layout,
+                draw=settings.draw or usual_draw(found.layout),
+                distribution=settings.distribution,
+            )
+            for name, found in shapes.items()
+        }
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss under noise."""
-        return Losses({"task": self.task_loss(self.net(batch.x), batch)})
-
-    def student(self) -> nn.Module:
-        """Return a plain copy of the student, without noise."""
-        with self._attachment.detached():
-            return super().student()
+        noise = {name: partial(add, whole=batch.whole) for name, add in self._noise.items()}
+        with attached(self._sites, noise):
+            output = self.net(batch.x)
+        return Losses({"task": self.task_loss(output, batch)})

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
+from lupi.nn.layouts import site_shapes
 from lupi.nn.seq2seq import Memory, Seq2Seq
-from lupi.nn.sites import find_sites, reading, site_shapes
+from lupi.nn.sites import find_sites, reading
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -51,7 +52,9 @@ class Imagination(Method):
         if isinstance(net, Seq2Seq):
             n_features = net.encoder.embedding.embedding_dim
         else:
-            name, shape = list(site_shapes(net, find_sites(net, ["*"]), task.example()).items())[-1]
+            name, (shape, _) = list(
+                site_shapes(net, find_sites(net, ["*"]), task.example()).items()
+            )[-1]
             self._site = find_sites(net, [name])
             n_features = shape.numel()
         self.imagine = nn.Sequential(nn.Linear(n_features, task.xstar_dim), nn.Tanh())

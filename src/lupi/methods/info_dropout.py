@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.errors import LupiError
-from lupi.nn.sites import attached, find_sites, site_shapes
+from lupi.nn.layouts import site_shapes
+from lupi.nn.sites import attached, find_sites
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -62,7 +63,7 @@ class InfoDropout(Method):
             raise LupiError("the network has no dropout layer; name the `sites` for the noise")
         shapes = site_shapes(net, self._sites, task.example())
         self._indices = {name: i for i, name in enumerate(self._sites)}
-        self.alphas = nn.ModuleList(_alpha_network(shapes[name]) for name in self._sites)
+        self.alphas = nn.ModuleList(_alpha_network(shapes[name].shape) for name in self._sites)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss under noise, plus the weighted divergence."""

@@ -16,7 +16,8 @@ from torch.nn import functional as F
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.images.regions import mask_box
 from lupi.nn.heads import head_like
-from lupi.nn.sites import find_sites, reading, site_shapes
+from lupi.nn.layouts import site_shapes
+from lupi.nn.sites import find_sites, reading
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -47,11 +48,11 @@ class MultitaskBox(Method):
         super().__init__(net, task, settings)
         patterns = ["*"] if settings.site is None else [settings.site]
         shapes = site_shapes(net, find_sites(net, patterns), task.example())
-        maps = [name for name, shape in shapes.items() if len(shape) == 3]
+        maps = [name for name, found in shapes.items() if len(found.shape) == 3]
         name = (maps or list(shapes))[-1]
         n_out = 4 if task.xstar_kind == "region" else task.xstar_dim
         self._site = find_sites(net, [name])
-        self.head = head_like(net, task.example(), shapes[name].numel(), n_out)
+        self.head = head_like(net, task.example(), shapes[name].shape.numel(), n_out)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss plus the weighted loss of predicting x*."""

@@ -19,7 +19,8 @@ from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.images.regions import blackout
 from lupi.errors import LupiError
 from lupi.nn.decoder import Decoder
-from lupi.nn.sites import find_sites, map_sites, reading, site_shapes
+from lupi.nn.layouts import map_sites, site_shapes
+from lupi.nn.sites import find_sites, reading
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -72,11 +73,11 @@ class MultitaskMask(Method):
             raise LupiError("target: rgb and n_convs have no effect on texts; leave them out")
         sites = find_sites(net, ["*"] if settings.site is None else [settings.site])
         shapes = site_shapes(net, sites, task.example())
-        of_words = [name for name, shape in shapes.items() if len(shape) == 2]
+        of_words = [name for name, found in shapes.items() if len(found.places) == 1]
         if not of_words:
             raise LupiError("site: the decoder reads a vector per word, as at `trunk.words`")
         self._site = find_sites(net, [of_words[-1]])
-        self.word_decoder = nn.Linear(shapes[of_words[-1]][1], 1)
+        self.word_decoder = nn.Linear(shapes[of_words[-1]].n_channels, 1)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss plus the weighted loss of the decoder."""

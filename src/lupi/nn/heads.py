@@ -2,7 +2,8 @@
 
 from torch import Tensor, nn
 
-from lupi.nn.sites import find_sites, site_shapes
+from lupi.nn.layouts import site_shapes
+from lupi.nn.sites import find_sites
 
 
 def head_like(net: nn.Module, x: Tensor, n_in: int, n_out: int) -> nn.Sequential:
@@ -19,8 +20,8 @@ def head_like(net: nn.Module, x: Tensor, n_in: int, n_out: int) -> nn.Sequential
     """
     dropouts = find_sites(net)
     layers: list[nn.Module] = [nn.Flatten()]
-    for name, shape in site_shapes(net, dropouts, x).items():
-        if len(shape) == 1:
+    for name, (shape, layout) in site_shapes(net, dropouts, x).items():
+        if not layout.places:
             rate = dropouts[name].p
             assert isinstance(rate, float)
             layers += [nn.Linear(n_in, shape[-1]), nn.ReLU(), nn.Dropout(rate)]

@@ -2,7 +2,7 @@
 
 Every `nn.Dropout` is a site, and so is every `Site` placed by hand. A site's name is its path
 in the network, such as `trunk.site2` or `head.drop1`. Any other layer becomes one when it is named
-in full, such as `layer3.1`: the site is then behind it.
+in full, such as `layer3.1`: the site is then behind it. `output` is behind the whole network.
 """
 
 import contextlib
@@ -17,6 +17,10 @@ from torch import Tensor, nn
 from lupi.errors import LupiError
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+
+
+OUTPUT = "output"
+"""The site behind the whole network, unless it has a layer of that name."""
 
 
 class Site(nn.Module):
@@ -34,6 +38,7 @@ def find_sites(net: nn.Module, patterns: Sequence[str] | None = None) -> dict[st
     wildcards may be that of any layer.
     """
     layers = dict(net.named_modules())
+    layers.setdefault(OUTPUT, net)
     sites = {name: m for name, m in layers.items() if isinstance(m, (Site, *DROPOUTS))}
     if patterns is None:
         return {name: m for name, m in sites.items() if not isinstance(m, Site)}
@@ -43,6 +48,12 @@ def find_sites(net: nn.Module, patterns: Sequence[str] | None = None) -> dict[st
             raise LupiError(f"no site of the network matches {pattern!r}; its sites: {known}")
     matching = {name for pattern in patterns for name in fnmatch.filter(sites, pattern)}
     return {name: m for name, m in layers.items() if name in matching or name in patterns}
+
+
+def site_module(net: nn.Module, name: str) -> nn.Module:
+    """Return the module of a site by its name."""
+    is_whole = name == OUTPUT and OUTPUT not in dict(net.named_children())
+    return net if is_whole else net.get_submodule(name)
 
 
 class Attachment:
@@ -142,32 +153,3 @@ def reading(sites: Mapping[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
     finally:
         for handle in handles:
             handle.remove()
-
-
-def site_shapes(net: nn.Module, sites: Mapping[str, nn.Module], x: Any) -> dict[str, torch.Size]:
-    """Return the shape of one example's activations at each site, by a pass in `eval()`."""
-    was_training = net.training
-    net.eval()
-    try:
-        with torch.no_grad(), reading(sites) as seen:
-            net(x)
-    finally:
-        net.train(was_training)
-    return {name: h.shape[1:] for name, h in seen.items()}
-
-
-def map_sites(net: nn.Module, x: Tensor, last: str | None = None) -> dict[str, torch.Size]:
-    """Return the sites with a map (C, H, W), in the order of a pass, up to the one named `last`.
-
-    Without a name they end with the last convolutional map of the network.
-    """
-    shapes = site_shapes(net, find_sites(net, ["*"]), x)
-    maps = {name: shapes[name] for name in shapes if len(shapes[name]) == 3}
-    if not maps:
-        raise LupiError("the network has no site with a map; place a `Site` after a convolution")
-    if last is None:
-        return maps
-    if last not in maps:
-        raise LupiError(f"site: {last!r} is no site with a map; those with one: {', '.join(maps)}")
-    names = list(maps)
-    return {name: maps[name] for name in names[: names.index(last) + 1]}

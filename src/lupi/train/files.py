@@ -68,9 +68,12 @@ class TrainingFiles:
                 save_weights(self._helpers, helper_weights(method))
 
     def load_best(self, method: Method) -> None:
-        """Give the student the weights of its best epoch."""
-        weights = load_weights(self._best) if self._fabric.is_global_zero else {}
+        """Give the student, and its noise, the weights of its best epoch."""
+        writes = self._fabric.is_global_zero
+        weights = load_weights(self._best) if writes else {}
         method.net.load_state_dict(self._fabric.broadcast(weights))
+        helpers = load_weights(self._helpers) if writes and self._helpers.exists() else {}
+        method.load_state_dict(self._fabric.broadcast(helpers), strict=False)
 
     def forget_best(self) -> None:
         """Remove the best student, of an attempt that failed."""

@@ -129,6 +129,7 @@ def fit(
                 while not (state.diverged or schedule.finished):
                     started = time.perf_counter()
                     row = state.next_row(stage.name, schedule.lr)
+                    method.start_epoch(row["stage_epoch"])
                     row["train"] = _train_epoch(fabric, module, optimizer, splits, its, seed, row)
                     row["val"] = None
                     if stage.validates:
@@ -170,7 +171,12 @@ def _settings_in(stage: Stage, settings: TrainSettings) -> TrainSettings:
 
 
 def _optimizer(method: Method, settings: TrainSettings) -> Optimizer:
-    s, parameters = settings, [w for w in method.parameters() if w.requires_grad]
+    s = settings
+    groups = [
+        {**group, "params": [w for w in group["params"] if w.requires_grad]}
+        for group in method.parameter_groups()
+    ]
+    parameters = [group for group in groups if group["params"]]
     if s.optimizer == "sgd":
         return SGD(parameters, s.lr, momentum=s.momentum, weight_decay=s.weight_decay)
     cls = Adam if s.optimizer == "adam" else AdamW
@@ -189,7 +195,7 @@ def _train_epoch(
 ) -> dict[str, float]:
     """Return the mean of each loss part over the epoch; nothing if it is not finite."""
     for group in optimizer.param_groups:
-        group["lr"] = row["lr"]
+        group["lr"] = row["lr"] * group.get("lr_factor", 1)
     torch.manual_seed(derive_seed(seed, "noise", row["attempt"], row["stage_epoch"]))
     order = torch.Generator().manual_seed(derive_seed(seed, "order", row["stage_epoch"]))
     module.train()

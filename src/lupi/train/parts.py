@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from torch import nn
 
 from lupi.core import Batch
-from lupi.nn import rows
 from lupi.nn.cut_layers import layers_of_the_whole_batch
 from lupi.whole_batch import CutBatch, cut
 
@@ -29,5 +28,5 @@ def passing(method: nn.Module, part: Batch) -> Iterator[None]:
     if not isinstance(part.whole, CutBatch):
         yield
         return
-    with layers_of_the_whole_batch(method, part.whole), rows.seeing(part.whole):
+    with layers_of_the_whole_batch(method, part.whole):
         yield

@@ -21,7 +21,7 @@ from lupi.records import FORMAT, read_result
 from lupi.tasks.registry import AnyTask, build_task
 from lupi.train.classical import CLASSICAL, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
-from lupi.train.fit import Row, fit
+from lupi.train.fit import Fitted, Row, fit
 from lupi.train.processes import alone
 from lupi.train.samples import write_samples
 from lupi.train.settings import RunSettings
@@ -107,7 +107,7 @@ def _run(
         signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
         write_samples(folder, fitted.method, task, splits, preprocessing or {}, fabric)
-    sites = read_rows(folder / "metrics.jsonl")[0][-1]["sites"]
+    sites = noise_of_scored_weights(read_rows(folder / "metrics.jsonl")[0], fitted)
     return {
         **({"data": dict(task.found)} if task.found else {}),
         **({"signatures": signatures} if signatures else {}),
@@ -121,6 +121,19 @@ def _run(
         "epochs": fitted.epochs,
         "restarts": fitted.restarts,
     }
+
+
+def noise_of_scored_weights(epochs: list[Row], fitted: Fitted) -> dict[str, dict[str, float]]:
+    """Return the description of the noise in the epoch whose student is scored.
+
+    Args:
+        epochs: the rows of metrics.
+        fitted: what they are of.
+    """
+    last_attempt = [row for row in epochs if row["attempt"] == fitted.restarts]
+    scored = [row for row in last_attempt if row["epoch"] == fitted.best_epoch]
+    sites: dict[str, dict[str, float]] = (scored or last_attempt[-1:])[0]["sites"]
+    return sites
 
 
 def _generate(

@@ -41,7 +41,7 @@ def test_helper_weights_stand_beside_the_student_and_not_in_it(folder: Path) -> 
     helpers = load_weights(folder / "checkpoint/method.safetensors")
     assert helpers
     assert not student.keys() & helpers.keys()
-    assert all(key.startswith("drops.") for key in helpers)
+    assert all(key.startswith("noise.") for key in helpers)
 
 
 def test_the_student_and_its_noise_are_those_of_the_run(folder: Path) -> None:

@@ -5,7 +5,8 @@ from torch import Tensor, nn
 from conftest import VectorTask, digits_task
 from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi.methods.het_dropout import HetDropout, HetDropoutSettings
+from lupi.methods.het_dropout import HetDropout
+from lupi.methods.het_dropout_settings import HetDropoutSettings
 from reduced import losses_of
 
 
@@ -14,31 +15,35 @@ def build(**settings: object) -> HetDropout:
     return HetDropout(task.network(), task, HetDropoutSettings.parse(settings, "settings"))
 
 
+AT_HEAD = {"sites": ["head.*"]}
+"""The paper's sites, behind shared convolutions."""
+
+
 def a_batch(n: int = 8, xstar_frac: float = 1.0) -> Batch:
     return next(iter(digits_task().splits(n, 0, "real", xstar_frac).train.batches(n)))
 
 
 def test_the_pass_of_blacked_out_images_has_no_graph() -> None:
-    method = build().train()
-    inputs, _ = method._site_inputs(a_batch())
+    method = build(**AT_HEAD).train()
+    inputs, _ = method._seen(a_batch())
     assert inputs["head.drop1"].shape == (8, 16)
     assert not inputs["head.drop1"].requires_grad
 
 
 def test_blacked_out_images_do_not_touch_running_statistics() -> None:
-    method = build().train()
+    method = build(**AT_HEAD).train()
     before = {name: value.clone() for name, value in method.net.named_buffers()}
-    method._site_inputs(a_batch())
+    method._seen(a_batch())
     assert all(torch.equal(before[name], value) for name, value in method.net.named_buffers())
 
 
 def test_features_come_from_the_object_alone() -> None:
     """Outside the box nothing reaches h*."""
-    method, batch = build().train(), a_batch()
+    method, batch = build(**AT_HEAD).train(), a_batch()
     assert batch.xstar is not None
     elsewhere = batch._replace(x=torch.where(batch.xstar > 0, batch.x, 1 - batch.x))
-    seen, _ = method._site_inputs(batch)
-    same, _ = method._site_inputs(elsewhere)
+    seen, _ = method._seen(batch)
+    same, _ = method._seen(elsewhere)
     assert torch.equal(seen["head.drop1"], same["head.drop1"])
 
 
@@ -76,7 +81,7 @@ def test_the_curriculum_is_the_papers() -> None:
     assert not plain.train
     assert dict(tower.train) == {"epochs": 8, "lr": 1e-3, "batch_size": 128}
     assert dict(student.train) == {"lr": 1e-7, "batch_size": 256}
-    assert tower.learns == (method.drops,)
+    assert tower.learns == (method.noise,)
     assert student.learns == (method.net.get_submodule("head"),)
     assert [stage.validates for stage in (plain, tower, student)] == [True, False, True]
     spelt_out = HetDropoutSettings.parse({"curriculum": {"lr": 1e-7}}, "settings")

@@ -2,8 +2,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lupi.nn.layouts import site_shapes
 from lupi.nn.resnet import ResNet, resnet18, resnet50
-from lupi.nn.sites import find_sites, site_shapes
+from lupi.nn.sites import find_sites
 
 
 def build(name: str, image_size: int = 224) -> ResNet:
@@ -66,7 +67,7 @@ def test_small_images_enter_by_the_small_stem(size: int, sides: tuple[int, ...])
     shapes = site_shapes(
         net, find_sites(net, ["trunk.*"]), torch.empty(2, 3, size, size).to("meta")
     )
-    assert [shape[1] for shape in shapes.values()] == list(sides)
+    assert [found.shape[1] for found in shapes.values()] == list(sides)
 
 
 @pytest.mark.parametrize("name", ["resnet18", "resnet50"])

@@ -8,7 +8,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lupi.data.text import vocabulary
 from lupi.nn import seq2seq
-from lupi.nn.noise import multiplicative_noise
+from lupi.nn.layouts import SEQUENCE
+from lupi.nn.noise.draws import add_noise
 from lupi.nn.seq2seq import Seq2Seq, VectorStarted
 from lupi.nn.sites import Attachment, find_sites
 
@@ -102,7 +103,7 @@ def test_noise_between_layers_is_shared_over_time(input_feeding: bool) -> None:
     factors: list[Tensor] = []
 
     def noise(h: Tensor) -> Tensor:
-        noisy = multiplicative_noise(h, torch.zeros(1), None)
+        noisy = add_noise(h, torch.zeros(1), SEQUENCE, "channel")
         factors.append(noisy / h)
         return noisy
 

@@ -3,7 +3,8 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.nn.sites import Attachment, Site, attached, find_sites, map_sites, reading, site_shapes
+from lupi.nn.layouts import map_sites, site_shapes
+from lupi.nn.sites import Attachment, Site, attached, find_sites, reading
 
 
 def make_net() -> nn.Sequential:
@@ -83,7 +84,7 @@ def test_shapes_leave_statistics_and_mode_alone() -> None:
     net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), Site())
     before = {key: value.clone() for key, value in net.state_dict().items()}
     shapes = site_shapes(net, find_sites(net, ["2"]), torch.randn(2, 1, 5, 5))
-    assert shapes == {"2": torch.Size([4, 3, 3])}
+    assert {name: found.shape for name, found in shapes.items()} == {"2": torch.Size([4, 3, 3])}
     assert net.training
     after: dict[str, Tensor] = net.state_dict()
     assert all(torch.equal(before[key], after[key]) for key in before)

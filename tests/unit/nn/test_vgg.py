@@ -3,7 +3,8 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.nn.sites import find_sites, site_shapes
+from lupi.nn.layouts import site_shapes
+from lupi.nn.sites import find_sites
 from lupi.nn.vgg import small_vgg, vgg16_bn
 
 
@@ -56,7 +57,7 @@ def test_vgg16_takes_small_images() -> None:
     net = vgg16_bn(n_outputs=5, image_size=64)
     sites = find_sites(net, ["*"])
     shapes = site_shapes(net, sites, torch.rand(1, 3, 64, 64))
-    assert {name: tuple(shape) for name, shape in shapes.items()} == {
+    assert {name: tuple(found.shape) for name, found in shapes.items()} == {
         "trunk.site1": (64, 32, 32),
         "trunk.site2": (128, 16, 16),
         "trunk.site3": (256, 8, 8),

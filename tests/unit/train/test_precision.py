@@ -41,6 +41,7 @@ def test_bfloat16_trains_where_the_machine_has_it(
         "from lupi.train.run import run\n"
         "from lupi.train.settings import RunSettings\n"
         "settings = {'task': {'name': 'digits'}, 'network': {'width': 4}, 'method': 'het-dropout',"
+        " 'settings': {'sites': ['head.*']},"
         " 'size': 40, 'seed': 0}\n"
         "for precision in ('32-true', 'bf16-mixed'):\n"
         "    train = {'epochs': 2, 'precision': precision}\n"

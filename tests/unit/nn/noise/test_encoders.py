@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from lupi.nn.encoders import MapEncoder, feature_encoders, vector_encoder
+from lupi.nn.noise.encoders import RegionEncoder, feature_encoders, vector_encoder
 
 
 def shake(net: nn.Module) -> None:
@@ -11,20 +11,19 @@ def shake(net: nn.Module) -> None:
 
 def test_encoders_start_at_the_prior() -> None:
     assert vector_encoder(3, 5)(torch.randn(2, 3)).abs().max() == 0
-    assert MapEncoder(1, 2, (4, 4))(torch.rand(2, 1, 8, 8)).abs().max() == 0
-    assert MapEncoder(1, 2, (4, 4), budget=True)(torch.rand(2, 1, 8, 8)).abs().max() < 1e-6
+    for kernel in (1, 3):
+        encoder = RegionEncoder(1, 2, (4, 4), kernel=kernel)
+        assert encoder(torch.rand(2, 1, 8, 8)).abs().max() == 0
+        assert encoder(torch.rand(2, 1, 8, 8)).shape == (2, 2, 4, 4)
 
 
-def test_a_budget_is_spent_whole_by_every_example() -> None:
-    encoder = MapEncoder(1, 2, (4, 4), budget=True)
-    shake(encoder)
-    variances = encoder(torch.rand(3, 1, 8, 8)).exp()
-    assert variances.std() > 0.1
-    assert torch.allclose(variances.mean((1, 2, 3)), torch.ones(3), atol=1e-5)
+def test_words_keep_their_number() -> None:
+    encoder = RegionEncoder(1, 2, (9,), kernel=3)
+    assert encoder(torch.rand(2, 1, 5)).shape == (2, 2, 5)
 
 
 def test_kernel_1_sees_the_place_alone() -> None:
-    near, far = (MapEncoder(1, 1, (6, 6), kernel=kernel) for kernel in (1, 3))
+    near, far = (RegionEncoder(1, 1, (6, 6), kernel=kernel) for kernel in (1, 3))
     shake(near)
     shake(far)
     mask = torch.zeros(1, 1, 6, 6)

@@ -1,6 +1,5 @@
 """Networks h* from x* to offsets of the log-variance from its prior."""
 
-import math
 from typing import Any
 
 from torch import Tensor, nn
@@ -8,7 +7,7 @@ from torch.nn import functional as F
 from torch.nn.parameter import UninitializedParameter
 
 
-def _zero(layer: nn.Linear | nn.Conv2d) -> nn.Module:
+def _zero(layer: nn.Linear | nn.Conv1d | nn.Conv2d) -> nn.Module:
     nn.init.zeros_(layer.weight)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
@@ -74,35 +73,36 @@ def feature_encoders(n_in: int, n_units: list[int]) -> list[nn.Module]:
     return encoders
 
 
-class MapEncoder(nn.Module):
-    """Map a region (B, C, H, W) to a map (B, n_out, *size), starting at zero: the prior itself.
+class RegionEncoder(nn.Module):
+    """Map a region (B, C, *places) to (B, n_out, *places), starting at zero: the prior itself.
 
-    With a `budget`, the variances exp(map) of an example have mean 1: h* does not say how much
-    noise there is, only where.
+    Args:
+        n_in: channels of the region.
+        n_out: channels of the log-variance.
+        sizes: of the places at the site, which the region is averaged to first.
+        n_hidden: channels in between, for a kernel above 1.
+        kernel: how many places around a place h* sees; 1 is the place alone, on which the
+            log-variance then depends linearly: it can't pile up at places half inside.
     """
 
     def __init__(
-        self,
-        n_in: int,
-        n_out: int,
-        size: tuple[int, int],
-        n_hidden: int = 16,
-        kernel: int = 3,
-        budget: bool = False,
+        self, n_in: int, n_out: int, sizes: tuple[int, ...], n_hidden: int = 16, kernel: int = 1
     ) -> None:
         super().__init__()
-        self.size = size
-        self.budget = budget
-        self.layers = nn.Sequential(
-            nn.Conv2d(n_in, n_hidden, kernel, padding=kernel // 2),
-            nn.ReLU(),
-            _zero(nn.Conv2d(n_hidden, n_out, kernel, padding=kernel // 2)),
-        )
+        self.sizes = sizes if len(sizes) > 1 else None  # sequences differ in length
+        conv: type[nn.Conv1d | nn.Conv2d] = nn.Conv1d if len(sizes) == 1 else nn.Conv2d
+        if kernel == 1:
+            self.layers = _zero(conv(n_in, n_out, 1))
+        else:
+            self.layers = nn.Sequential(
+                conv(n_in, n_hidden, kernel, padding=kernel // 2),
+                nn.ReLU(),
+                _zero(conv(n_hidden, n_out, kernel, padding=kernel // 2)),
+            )
 
-    def forward(self, xstar: Tensor) -> Tensor:
-        """Resize to the map's size, then convolve."""
-        offsets: Tensor = self.layers(F.interpolate(xstar, self.size, mode="area"))
-        if self.budget:
-            n = math.prod(offsets.shape[1:])
-            offsets = offsets - offsets.logsumexp((1, 2, 3), keepdim=True) + math.log(n)
+    def forward(self, region: Tensor) -> Tensor:
+        """Resize to the places of the site, then convolve."""
+        if self.sizes is not None:
+            region = F.interpolate(region, self.sizes, mode="area")
+        offsets: Tensor = self.layers(region)
         return offsets

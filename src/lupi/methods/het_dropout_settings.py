@@ -1,0 +1,136 @@
+"""What can be set of heteroscedastic dropout, and which settings have no effect together."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from lupi.errors import LupiError
+from lupi.nn.layouts import SiteShape
+from lupi.nn.noise.draws import Distribution, Draw, Form, check_draw
+from lupi.nn.noise.penalties import PenaltyName
+from lupi.nn.noise.priors import RegionPrior
+from lupi.nn.noise.readings import ReadingName
+from lupi.nn.noise.variances import Budget, Missing
+from lupi.settings import Settings
+
+
+class Curriculum(Settings):
+    """After a plain student: h* alone, then the student's head alone. Defaults: the paper's."""
+
+    tower_epochs: int = Field(8, ge=1)
+    """Phase 1, which trains h*."""
+    tower_lr: float = Field(1e-3, gt=0, le=100)
+    tower_batch_size: int = Field(128, ge=1)
+    lr: float = Field(1e-7, gt=0, le=100)
+    """Phase 2, which freezes h* and fine-tunes the student's `head` (all of it, if it has none)."""
+    batch_size: int = Field(256, ge=1)
+
+
+class HetDropoutSettings(Settings):
+    """Where noise enters, what shares a draw, what h0 says, and how h* learns."""
+
+    sites: tuple[str, ...] | None = None
+    """Names or patterns, such as `trunk.site2` or `head.*`; `output` is behind the network. By
+    default every dropout layer; for a region, the last but one site with places."""
+    draw: Draw | None = None
+    """What shares a draw: `unit` (every entry has its own, the paper), `place`, `channel` or
+    `example`; by default `channel` at feature maps and sequences, `unit` at vectors."""
+    distribution: Distribution = "gaussian"
+    """`bernoulli` drops what shares a draw; for a variance that is fixed (`learn: false`)."""
+    form: Form = "multiplicative"
+    """`additive`: for noise at logits or outputs."""
+    prior: float | RegionPrior | None = None
+    """The prior variance h0: a number, or `{inside: 0, outside: 1}` at sites with places. By
+    default that of the dropout layer it replaces; for a region, 0 inside and 1 outside."""
+    learn: bool = True
+    """Whether h* is a network of x* that starts at h0; if not, the variance stays h0(x*)."""
+    beta: float = Field(0.01, ge=0)
+    """Weight of the penalty on leaving the prior."""
+    penalty: PenaltyName = "kl"
+    """Divergence of h* from h0: kl, l2-squared and huber are smooth, l2 (the paper) and l1 not."""
+    budget: Budget | None = None
+    """Keep the mean variance of each `example`, or of a `batch`: h* only says where noise goes."""
+    hstar_lr: float = Field(1.0, gt=0, le=1000)
+    """Learning rate of h*, as a multiple of the student's."""
+    hstar_weight_decay: float | None = Field(None, ge=0)
+    """Weight decay of h*; by default the student's."""
+    warmup_epochs: int = Field(0, ge=0)
+    """Epochs over which the variance rises to its full size."""
+    missing: Missing = "mean"
+    """Rows without x*: `mean` variance of the others, the `prior`'s, or `none`."""
+    n_samples: int = Field(1, ge=1, le=64)
+    """Draws per example, through the part of the network after the first site only."""
+    objective: Literal["mean", "marginal"] = "mean"
+    """Over draws: `mean` of the losses (the paper), or `marginal`: minus the log of the mean
+    likelihood."""
+    fc_input: Literal["blackout", "box"] = "blackout"
+    """What h* sees of a region at sites without places: the `blackout` image through the
+    student's own convolutions, as in the paper, or the four numbers of the `box`."""
+    xstar_pass_frac: float = Field(1.0, gt=0, le=1)
+    """Fraction of each batch whose blackout images pass the convolutions; the rest count as rows
+    without x*. It saves time."""
+    per_channel: bool = False
+    """At sites with places: a variance for each channel, or one for all."""
+    kernel: Literal[1, 3, 5] = 1
+    """At sites with places: how much of x* around a place h* sees; 1 is the place alone."""
+    reading: ReadingName = "paper"
+    """`official` is the authors' code: ReLU log-variance, penalty beta * ||sigma||;
+    `official-translation` that for sentences, which has no ReLU."""
+    curriculum: Literal[False] | Curriculum = False
+    """Train in phases, as the paper does with 600K images: `true`, or keys of the phases."""
+
+    @field_validator("curriculum", mode="before")
+    @classmethod
+    def _papers_own(cls, value: Any) -> Any:
+        return {} if value is True else value
+
+    @property
+    def has_hstar(self) -> bool:
+        """Whether there is a network of x*."""
+        return self.learn or self.reading != "paper"
+
+
+def check_effects(
+    settings: HetDropoutSettings,
+    shapes: Mapping[str, SiteShape],
+    is_region: bool,
+    is_sequence: bool,
+) -> None:
+    """Refuse settings that can't be, or would have no effect at these sites."""
+    s = settings
+    flat = [name for name, found in shapes.items() if not found.places]
+    placed = [name for name, found in shapes.items() if found.places]
+    if isinstance(s.prior, RegionPrior) and (flat or not is_region):
+        where = f"{flat[0]} has no places" if flat else "x* marks no region here"
+        raise LupiError(f"prior: inside and outside need sites with places; {where}")
+    if s.n_samples > 1 and is_sequence:
+        raise LupiError(f"n_samples: got {s.n_samples}; a network of sequences takes one draw")
+    if s.curriculum and not s.has_hstar:
+        raise LupiError("curriculum: it trains h* first; with `learn: false` there is none")
+    if s.distribution == "bernoulli" and s.has_hstar:
+        raise LupiError("distribution: bernoulli gives h* no gradient; add `learn: false`")
+    if s.distribution == "bernoulli" and s.form == "additive":
+        raise LupiError("distribution: bernoulli drops activations; it can't be additive")
+    check_draw(s.draw, shapes)
+    if s.n_samples == 1:
+        _refuse(s, ["objective"], "with one draw (n_samples: 1)")
+    if not s.has_hstar:
+        of_hstar = ["beta", "penalty", "budget", "hstar_lr", "hstar_weight_decay"]
+        of_hstar += ["per_channel", "kernel", "fc_input", "xstar_pass_frac"]
+        _refuse(s, of_hstar, "without h* (learn: false)")
+    if s.reading != "paper":
+        _refuse(s, ["prior", "penalty", "budget"], f"with reading: {s.reading}")
+    if not (is_region and placed):
+        _refuse(s, ["per_channel", "kernel"], "without a site whose places x* marks")
+    if not (is_region and flat):
+        _refuse(s, ["fc_input", "xstar_pass_frac"], "without a region and a site without places")
+    if s.fc_input == "box":
+        _refuse(s, ["xstar_pass_frac"], "with fc_input: box, which passes no images")
+
+
+def _refuse(settings: HetDropoutSettings, names: Iterable[str], why: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if value != HetDropoutSettings.model_fields[name].default:
+            raise LupiError(f"{name}: {value!r} has no effect {why}; leave it out")

@@ -1,0 +1,16 @@
+"""Noise whose variance x* sets.
+
+draws.py       what one draw of noise is shared over
+priors.py      the variance without h*: a number, or one inside a region and one outside
+penalties.py   what it costs to leave the prior
+readings.py    the paper's text, and its authors' code
+variances.py   from x* to the log-variance at a site: budget, missing rows
+dropout.py     HeteroscedasticDropout: all of it as one layer
+site_noise.py  such layers at the sites of any network
+encoders.py    networks h* of x*
+"""
+
+from lupi.nn.noise.dropout import HeteroscedasticDropout, Noisy
+from lupi.nn.noise.site_noise import NoisePass, SiteNoise
+
+__all__ = ["HeteroscedasticDropout", "NoisePass", "Noisy", "SiteNoise"]

@@ -1,0 +1,205 @@
+"""Heteroscedastic dropout as one layer: multiplicative noise whose variance is a function of x*.
+
+    z = h * (1 + sigma * eps),   eps ~ N(0, 1),   sigma^2 = h*(x*)
+
+Lambert, Sener, Savarese: "Deep Learning under Privileged Information Using Heteroscedastic
+Dropout", CVPR 2018.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lupi.nn.layouts import Layout, usual_layout
+from lupi.nn.noise.draws import Distribution, Draw, Form, add_noise, usual_draw
+from lupi.nn.noise.penalties import PENALTIES, PenaltyName
+from lupi.nn.noise.priors import Prior
+from lupi.nn.noise.readings import OfficialReading, PaperReading, Reading, ReadingName
+from lupi.nn.noise.variances import (
+    BUDGETS,
+    LOGVAR_LIMIT,
+    LOGVAR_MAX,
+    LOGVAR_MIN,
+    MISSING,
+    Budget,
+    Missing,
+    Variance,
+    bounded,
+    fit_to,
+    over_rows,
+)
+from lupi.whole_batch import WHOLE, WholeBatch
+
+XSTAR_MAX = 1e6
+"""x* beyond this is cut before it enters h*, so that no finite input overflows."""
+
+
+class Noisy(NamedTuple):
+    """What a pass under noise returns."""
+
+    output: Tensor
+    penalty: Tensor
+    """(B,): for each row the weighted penalty, 0 without x*. Add its mean to the loss."""
+
+
+class HeteroscedasticDropout(nn.Module):
+    """Dropout whose variance is a function of x*: noise in training, identity in `eval()`.
+
+        drop = HeteroscedasticDropout(nn.Linear(4, 64))     # h*: x* (B, 4) -> 64 log-variances
+        h, penalty = drop(h, xstar)                         # h: (B, 64)
+        loss = cross_entropy(head(h), y) + penalty.mean()
+
+    `hstar` maps x* to offsets of the log-variance from that of the prior, so that an output of
+    zero is the prior itself. Its output is (B, units), or (B, 1 or channels, *places).
+
+    Args:
+        hstar: the network of x*; None keeps the variance at the prior.
+        prior: the variance h0: a number, or a function from x* to variances (for a box mask:
+            one variance inside, another outside). The paper has 1.
+        beta: weight of the penalty.
+        penalty: divergence of h* from the prior: see `lupi.nn.noise.penalties`.
+        budget: keep the mean variance of each `example`, or of the rows with x* of a `batch`, at
+            that of the prior: h* then says where noise goes, not how much there is.
+        missing: variance of rows without x*: `mean` is the mean variance of the rows that have
+            it (the prior where none has), `prior` the prior's, `none` no noise. Where the prior
+            is a function of x*, `prior` and a batch without any x* mean no noise.
+        draw: what shares a draw: `unit`, `place`, `channel` or `example`; by default `channel`
+            where there are places and `unit` for vectors.
+        distribution: `gaussian`, or `bernoulli`: what shares a draw is dropped together, at the
+            rate that has the same variance. Bernoulli draws give no gradient to h*.
+        form: `multiplicative`, or `additive`: for noise at logits or outputs.
+        n_samples: draws per example. The output then has n_samples * B rows, draw by draw, and
+            so has everything after it; rows that several draws already repeat are left so.
+        reading: `paper`, or `official` for the authors' code: see `lupi.nn.noise.readings`.
+        layout: of the activations; by default (B, C), (B, T, C) or (B, C, H, W).
+    """
+
+    def __init__(
+        self,
+        hstar: nn.Module | None,
+        *,
+        prior: Prior = 1.0,
+        beta: float = 0.01,
+        penalty: PenaltyName = "kl",
+        budget: Budget | None = None,
+        missing: Missing = "mean",
+        draw: Draw | None = None,
+        distribution: Distribution = "gaussian",
+        form: Form = "multiplicative",
+        n_samples: int = 1,
+        reading: ReadingName = "paper",
+        layout: Layout | None = None,
+    ) -> None:
+        super().__init__()
+        if not callable(prior) and not (math.isfinite(prior) and prior >= 0):
+            raise ValueError(f"prior: got {prior!r}, expected a finite variance >= 0")
+        if beta < 0 or n_samples < 1:
+            raise ValueError(f"got beta={beta}, n_samples={n_samples}; expected >= 0 and >= 1")
+        if reading != "paper" and (hstar is None or budget is not None):
+            raise ValueError(f"reading: {reading} has no prior and no budget: it needs an hstar")
+        if distribution == "bernoulli" and hstar is not None:
+            raise ValueError("distribution: bernoulli gives h* no gradient; leave `hstar` out")
+        self.hstar = hstar
+        self.prior = prior
+        self.keep_budget = BUDGETS[budget] if budget else None
+        self.fill_missing = MISSING[missing]
+        self.draw = draw
+        self.distribution: Distribution = distribution
+        self.form: Form = form
+        self.n_samples = n_samples
+        self.reading: Reading = (
+            PaperReading(beta, PENALTIES[penalty])
+            if reading == "paper"
+            else OfficialReading(beta, relu=reading == "official")
+        )
+        self.layout = layout
+        self.strength = 1.0
+        """Factor of the variance: below 1 while it warms up."""
+
+    def forward(
+        self, h: Tensor, xstar: Tensor | None = None, has_xstar: Tensor | None = None
+    ) -> Noisy:
+        """Return `h` with noise and the penalty; in `eval()` `h` itself, whatever x* is.
+
+        Args:
+            h: (B, ...) activations, or (k * B, ...) where k draws were made before.
+            xstar: (B, ...).
+            has_xstar: (B,) bool; rows that are False, and rows of x* that are not finite,
+                follow `missing`.
+        """
+        if not self.training:
+            return Noisy(h, h.new_zeros(len(h)))
+        if xstar is None:
+            raise ValueError("heteroscedastic dropout trains with x*; call .eval() to predict")
+        noisy, variance = self.sample(h, xstar, has_xstar)
+        return Noisy(noisy, self.reading.penalty([variance]))
+
+    def sample(
+        self,
+        h: Tensor,
+        xstar: Tensor,
+        has_xstar: Tensor | None = None,
+        whole: WholeBatch = WHOLE,
+    ) -> tuple[Tensor, Variance]:
+        """Return `h` with noise, and the variance that it has; the rows may be part of a batch."""
+        if len(h) == len(xstar) and self.n_samples > 1:
+            h = h.repeat(self.n_samples, *[1] * (h.dim() - 1))
+        variance = self.variance(h, xstar, has_xstar, whole)
+        logvar = bounded(variance.logvar)
+        if self.strength < 1:
+            logvar = logvar + math.log(max(self.strength, 1e-12))
+        if len(h) > len(xstar):  # several draws of each row
+            logvar = logvar.repeat(len(h) // len(xstar), *[1] * (h.dim() - 1))
+        layout = self.layout or usual_layout(h.dim())
+        draw = self.draw or usual_draw(layout)
+        noisy = add_noise(h, logvar, layout, draw, self.distribution, self.form, whole)
+        return noisy, variance
+
+    def variance(
+        self,
+        h: Tensor,
+        xstar: Tensor,
+        has_xstar: Tensor | None = None,
+        whole: WholeBatch = WHOLE,
+    ) -> Variance:
+        """Return the variance for activations `h`, of which only the shape matters."""
+        has = torch.isfinite(xstar).flatten(1).all(1)
+        if has_xstar is not None:
+            has = has & has_xstar
+        layout = self.layout or usual_layout(h.dim())
+        h = h[: len(xstar)]
+        # Variances are computed in the precision of h*'s weights even under autocast.
+        with torch.autocast(xstar.device.type, enabled=False):
+            xstar = torch.where(over_rows(has, xstar), xstar, 0).to(self._dtype(xstar))
+            largest = min(XSTAR_MAX, torch.finfo(xstar.dtype).max)
+            xstar = xstar.clamp(-largest, largest)
+            prior = self._log_prior(xstar, h, layout)
+            offset = prior.new_zeros(()) if self.hstar is None else self.hstar(xstar)
+            offset = offset if self.hstar is None else fit_to(offset, h, layout)
+            logvar = self.reading.logvar(offset, prior, has)
+            logvar = logvar.nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
+            if self.keep_budget:
+                logvar = self.keep_budget(logvar, prior, has, whole)
+            of_missing = torch.full_like(prior[:1], LOGVAR_MIN) if callable(self.prior) else prior
+            fill = self.fill_missing(logvar, of_missing[:1], has, whole)
+            return Variance(torch.where(over_rows(has, logvar), logvar, fill), prior, has)
+
+    def _log_prior(self, xstar: Tensor, h: Tensor, layout: Layout) -> Tensor:
+        if callable(self.prior):
+            variance = fit_to(self.prior(xstar), h, layout)
+        else:
+            variance = xstar.new_full([len(xstar)] + [1] * (h.dim() - 1), self.prior)
+        return variance.clamp(min=math.exp(LOGVAR_MIN), max=math.exp(LOGVAR_MAX)).log()
+
+    def _dtype(self, xstar: Tensor) -> torch.dtype:
+        weight = next(self.hstar.parameters(), None) if self.hstar else None
+        if weight is not None:
+            return weight.dtype
+        return xstar.dtype if xstar.is_floating_point() else torch.float32
+
+    def extra_repr(self) -> str:
+        """Show the settings that matter."""
+        prior = "function of x*" if callable(self.prior) else self.prior
+        return f"prior={prior}, draw={self.draw or 'usual'}, {self.reading}"

@@ -1,0 +1,76 @@
+"""How the paper's text and its authors' code turn the output of h* into noise and a penalty.
+
+|  | log-variance | penalty |
+|---|---|---|
+| paper | log h0 + h*(x*) | beta * divergence of log h* from log h0, for each example |
+| official | ReLU(h*(x*)): sigma is at least 1 | beta * norm of sigma over batch and sites |
+| official-translation | h*(x*) | the same: drives sigma to 0 |
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from lupi.nn.noise.penalties import Penalty, kl
+from lupi.nn.noise.variances import Variance, bounded, over_rows
+from lupi.whole_batch import WHOLE, WholeBatch
+
+ReadingName = Literal["paper", "official", "official-translation"]
+
+
+class Reading(Protocol):
+    """What becomes of the output of h*."""
+
+    def logvar(self, offset: Tensor, prior: Tensor, has: Tensor) -> Tensor:
+        """Return the log-variance for what h* says."""
+        ...
+
+    def penalty(self, variances: Sequence[Variance], whole: WholeBatch = WHOLE) -> Tensor:
+        """Return the penalty of each row, (B,), over all sites; 0 for rows without x*."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PaperReading:
+    """h* says how far the log-variance is from its prior, and pays for the distance."""
+
+    beta: float = 0.0
+    divergence: Penalty = kl
+
+    def logvar(self, offset: Tensor, prior: Tensor, has: Tensor) -> Tensor:
+        """Add the offset to the prior."""
+        return prior + offset
+
+    def penalty(self, variances: Sequence[Variance], whole: WholeBatch = WHOLE) -> Tensor:
+        """Return beta * divergence, summed over sites."""
+        each = [self.divergence((v.logvar - v.prior).flatten(1)) for v in variances]
+        total = torch.stack(each).sum(0)  # (B,)
+        return self.beta * total * variances[0].has_xstar
+
+
+@dataclass(frozen=True, slots=True)
+class OfficialReading:
+    """The authors' code: h* says the log-variance, and pays for the norm of sigma."""
+
+    beta: float
+    relu: bool = True
+
+    def logvar(self, offset: Tensor, prior: Tensor, has: Tensor) -> Tensor:
+        """Return the offset, its negative part cut if `relu`."""
+        return F.relu(offset) if self.relu else offset
+
+    def penalty(self, variances: Sequence[Variance], whole: WholeBatch = WHOLE) -> Tensor:
+        """Return beta * ||sigma||, one norm over the batch and all sites, for every row with x*.
+
+        It is no mean over rows: it grows with the batch size.
+        """
+        has = variances[0].has_xstar
+        sigmas = [
+            (torch.exp(0.5 * bounded(v.logvar)) * over_rows(has, v.logvar)).flatten(1)
+            for v in variances
+        ]
+        return self.beta * whole.norm(torch.cat(sigmas, 1)) * has
