@@ -131,7 +131,8 @@ class HetDropout(Method):
         frac: float = self.settings.xstar_pass_frac
         if frac < 1 and batch.whole is not WHOLE:
             raise LupiError("xstar_pass_frac: not with several processes, nor with accumulate")
-        return torch.arange(len(batch.y)) < math.ceil(frac * len(batch.y))
+        passing: Tensor = torch.arange(len(batch.y)) < math.ceil(frac * len(batch.y))
+        return passing
 
     @torch.no_grad()
     def _trunk_features(self, batch: Batch, mask: Tensor, has: Tensor) -> Tensor:
@@ -141,7 +142,7 @@ class HetDropout(Method):
         recording them, and see only the rows that have x*.
         """
         trunk, x, whole = self.net.get_submodule("trunk"), batch.x, batch.whole
-        features = x.new_zeros(len(x), self._n_features)
+        features: Tensor = x.new_zeros(len(x), self._n_features)
         if whole.any_xstar(has):
             with whole.only_xstar(), untracked(trunk):
                 features[has] = trunk(blackout(x[has], mask[has])).to(features.dtype)

@@ -5,7 +5,8 @@ from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.nn.sites import attached, find_sites, site_shapes
+from lupi.nn.layouts import site_shapes
+from lupi.nn.sites import attached, find_sites
 from lupi.nn.text import (
     ConvEncoder,
     TextNetwork,
@@ -55,10 +56,9 @@ def test_a_text_without_words_has_an_output(name: str) -> None:
 def test_there_is_a_vector_for_every_word_and_a_site_after_pooling(name: str) -> None:
     net = STUDENTS[name]
     shapes = site_shapes(net, find_sites(net, ["*"]), X)
-    assert len(shapes["trunk.words"]) == 2
-    assert shapes["trunk.words"][0] == X.shape[1]
-    (pooled,) = [shape for site, shape in shapes.items() if site != "trunk.words"]
-    assert len(pooled) == 1
+    assert shapes["trunk.words"].places == (X.shape[1],)
+    (pooled,) = [found for site, found in shapes.items() if site != "trunk.words"]
+    assert not pooled.places
 
 
 def test_a_bag_of_words_is_linear_in_which_words_there_are() -> None:
