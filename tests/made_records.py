@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lupi.records import Arm, Metric, PlannedRun, run_identity, write_comparison
+from lupi.records import Arm, Design, Metric, PlannedRun, run_identity, write_comparison
 
 ARMS = (
     Arm("no-xstar", "no-xstar"),
@@ -51,7 +51,8 @@ def make_records(
         "sizes": list(sizes),
         "seeds": list(range(n_seeds)),
     }
-    write_comparison(folder, settings, arms, Metric("accuracy"), plan)
+    design = Design(n_pool=20_000, test="per-seed", n_test=2000)
+    write_comparison(folder, settings, arms, Metric("accuracy"), plan, design=design)
     by_name = {arm.name: arm for arm in arms}
     for run, its_settings in zip(plan, runs, strict=True):
         _make_run(folder / run.run_id, run, by_name[run.arm], sizes, images=images)

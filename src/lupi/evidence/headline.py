@@ -94,9 +94,7 @@ def _details(word: Answer, cell: Cell, metric: Metric, names: Mapping[str, str],
     p_value = difference.p_value
     text += ", p < 0.001" if p_value < 0.001 else f", p = {p_value:.2g}"
     if word == "helps":
-        text += "".join(
-            _labels(saving, names) for saving in (cell.label_saving, cell.label_saving_strongest)
-        )
+        text += _labels([cell.label_saving, cell.label_saving_strongest], names)
     if rule.design is not None and rule.design.is_whole_pool(cell.size):
         text += f"; true of {cell.scope}"
     return text
@@ -125,19 +123,27 @@ def _total_gain(word: Answer, arm: ArmSummary) -> float:
     return sum(cell.deciding.mean for cell in _with(word, arm) if cell.deciding is not None)
 
 
-def _labels(saving: LabelSaving | None, names: Mapping[str, str]) -> str:
-    if saving is None:
-        return ""
-    other = names.get(saving.other, saving.other)
-    if saving.reach == "beyond range":
-        return f"; {other} reaches this score at no measured size"
-    if saving.factor is None:
-        return ""
-    text = f"; {other} needs {saving.factor:.1f}x the labels"
+def _labels(savings: Iterable[LabelSaving | None], names: Mapping[str, str]) -> str:
+    """Say how many labels others would need, and who does not get there at any measured size."""
+    found = [(names.get(s.other, s.other), s) for s in savings if s is not None]
+    text = "".join(
+        f"; {other} needs {s.factor:.1f}x the labels{_factor_interval(s)}"
+        for other, s in found
+        if s.factor is not None
+    )
+    beyond = [other for other, s in found if s.reach == "beyond range"]
+    if len(beyond) > 1:
+        text += f"; neither {' nor '.join(beyond)} reaches this score at a measured size"
+    elif beyond:
+        text += f"; {beyond[0]} reaches this score at no measured size"
+    return text
+
+
+def _factor_interval(saving: LabelSaving) -> str:
     if saving.interval is None:
-        return text
+        return ""
     low, high = saving.interval
-    return text + f" ({low:.1f}x {'or more' if high is None else f'to {high:.1f}x'})"
+    return f" ({low:.1f}x {'or more' if high is None else f'to {high:.1f}x'})"
 
 
 def _elsewhere(arm: ArmSummary, told: Answer) -> str:

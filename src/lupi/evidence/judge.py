@@ -95,7 +95,14 @@ def _columns(scores: Any) -> dict[str, list[Any]]:
             f"scores: no column {missing[0]!r}; judge takes the columns arm, seed, score and, "
             f"optionally, size; got {', '.join(map(str, scores)) or 'none'}"
         )
-    columns = {name: list(scores[name]) for name in (*COLUMNS, "size") if name in scores}
+    columns = {
+        name: [value.item() if hasattr(value, "item") else value for value in scores[name]]
+        for name in (*COLUMNS, "size")
+        if name in scores
+    }
+    for size in columns.get("size", ()):
+        if not isinstance(size, int | float) or not size > 0:
+            raise LupiError(f"scores: a size is a number of training rows; got {size!r}")
     columns.setdefault("size", [0] * len(columns["arm"]))
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:

@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from lupi.evidence.headline import at_sizes
 from lupi.evidence.roles import is_candidate
 from lupi.evidence.summary import Cell, Summary, Verdict
 from lupi.report.fractions import cell_at, families, partial_sentences, percent
@@ -139,8 +140,20 @@ def _legend(summary: Summary) -> Iterator[str]:
     classical = [arm.name for arm in summary.arms if arm.classical]
     if classical:
         yield f"no network, shown for comparison: {', '.join(classical)}"
+    yield from scopes(summary)
     if summary.trivial is not None:
         yield f"a predictor that ignores x scores {score(summary.trivial, summary.metric)}"
+
+
+def scopes(summary: Summary) -> Iterator[str]:
+    """Say what the verdicts are about, if the record says how rows were drawn."""
+    sizes: dict[str, list[int]] = {}
+    for cell in next((arm.cells for arm in summary.arms if is_candidate(arm)), ()):
+        if cell.scope is not None and cell.verdict != "not run":
+            sizes.setdefault(cell.scope, []).append(cell.size)
+    for scope, found in sizes.items():
+        where = f" at {at_sizes(found)}" if len(sizes) > 1 else ""
+        yield f"verdicts{where} hold for {scope}"
 
 
 def marks_text(summary: Summary) -> str:

@@ -126,6 +126,9 @@ def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
             "the best of them, expect the mean of new data, not its own score."
         )
         yield ""
+    if cell.scope is not None:
+        yield f"It holds for {cell.scope}."
+        yield ""
     for difference in cell.differences:
         interval = interval_text(difference, Metric(summary.metric))
         yield (

@@ -38,8 +38,8 @@ def test_hurts_is_not_hidden_behind_helps() -> None:
     assert headline(curves(real)) == (
         "x* helps het-dropout at 2 of 3 sizes: +9.0 points of accuracy over the strongest control "
         "(gaussian-dropout) at n = 300, 95 % interval +8.7 to +9.3, p = 0.02; "
-        "the plain model reaches this score at no measured size; "
-        "gaussian-dropout reaches this score at no measured size; hurts at n = 75."
+        "neither the plain model nor gaussian-dropout reaches this score at a measured size; "
+        "hurts at n = 75."
     )
 
 

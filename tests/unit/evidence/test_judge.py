@@ -41,8 +41,7 @@ def test_a_better_method_is_found_better() -> None:
     assert judgement.headline == (
         "ours is better than every control at 3 of 3 sizes: +4.0 points of accuracy over the "
         "strongest (noise) at n = 400, 95 % interval +3.8 to +4.2, p = 0.0098; "
-        "plain reaches this score at no measured size; noise reaches this score at no measured "
-        "size."
+        "neither plain nor noise reaches this score at a measured size."
     )
 
 
@@ -120,6 +119,12 @@ def test_a_frame_goes_in_and_comes_out() -> None:
     assert list(decided.against) == ["noise"] * 3
 
 
+def test_numbers_of_a_frame_become_plain_ones() -> None:
+    pd = pytest.importorskip("pandas")
+    document = judge(pd.DataFrame(columns())).to_dict()
+    assert json.loads(json.dumps(document))["arms"][0]["cells"][0]["size"] == 100
+
+
 def test_it_can_be_read_anywhere() -> None:
     judgement = judge()
     text, html = str(judgement), judgement._repr_html_()
@@ -159,6 +164,8 @@ def test_mistakes_are_named(options: dict[str, Any], message: str) -> None:
 def test_wrong_columns_are_named() -> None:
     with pytest.raises(LupiError, match="no column 'seed'"):
         judge({"arm": ["a"], "score": [1.0], "sede": [0]})
+    with pytest.raises(LupiError, match="a size is a number of training rows; got 'large'"):
+        judge(columns() | {"size": ["large"] * len(columns()["arm"])})
     scores = columns()
     scores["score"] = scores["score"][:-1]
     with pytest.raises(LupiError, match="different lengths"):
