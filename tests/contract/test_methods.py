@@ -100,13 +100,16 @@ def sentences_word_by_word() -> Task:
     )
 
 
+AT_WORDS = {"sites": ["trunk.words"]}
 FOR_TEXTS = [
     *(
         Variant(name, {"weight": 1000.0} if name == "right-reasons" else {})  # small gradients
         for name, method in methods().items()
-        if "region" in method.kinds and "words" in method.places and name != "het-dropout"
+        if "region" in method.kinds and "words" in method.places
     ),
     Variant("gaussian-dropout", {"sites": ["trunk.words"], "variance": 0.3}),
+    Variant("het-dropout", {**AT_WORDS, **HAND_SET, "draw": "example"}),
+    Variant("het-dropout", {**AT_WORDS, "prior": 1.0, "budget": "example", "kernel": 3}),
     Variant("multitask-mask", {"site": "trunk.words", "weight": 1.0}),
 ]
 READ_A_LINEAR_LAYER = ("hallucination", "tram")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.nn.layouts import SiteShape
+from lupi.nn.layouts import SEQUENCE, SiteShape
 from lupi.nn.noise.dropout import HeteroscedasticDropout
 from lupi.nn.noise.variances import Variance, bounded
 from lupi.nn.sites import attached, site_module
@@ -104,9 +104,16 @@ class SiteNoise(nn.ModuleDict):
         """
         logvars = {}
         for site, xstar in seen.items():
-            h = has.new_empty(1).expand(len(xstar), *shapes[site].shape)
+            h = has.new_empty(1).expand(len(xstar), *_shape_for(shapes[site], xstar))
             logvars[site] = bounded(self.at(site).variance(h, xstar, has).logvar[has])
         return logvars
+
+
+def _shape_for(found: SiteShape, xstar: Tensor) -> torch.Size:
+    """Return the shape at a site for these rows: texts differ in length from batch to batch."""
+    if found.layout == SEQUENCE and xstar.dim() == 3:
+        return torch.Size([xstar.shape[2], found.n_channels])
+    return found.shape
 
 
 def _key(site: str) -> str:
