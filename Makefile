@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 EXTRAS := ray,slurm,meteor,features,examples
 
-.PHONY: demo test test-slow test-extras lint format setup clean
+.PHONY: demo test test-slow test-extras report-image lint format setup clean
 
 demo: $(READY)
 	$(BIN)/lupi demo
@@ -21,6 +21,12 @@ test-slow: $(READY)
 test-extras: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
 	$(BIN)/python -m pytest -m "extra and not slow" --numprocesses auto
+
+REPORT ?= runs/demo/report.html
+
+report-image:
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=8000 \
+		--window-size=1200,1500 --screenshot=docs/images/report.png "file://$(abspath $(REPORT))"
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -97,7 +97,14 @@ def test_page_shows_images_variance_and_validation(demo: Path) -> None:
     images = [v for tag, key, v in page.attributes if (tag, key) == ("img", "src")]
     assert len(images) == 5 * 3 + 1  # image, box and variance of each sample; the colour scale
     drawn = [value for _, key, value in page.attributes if key == "data-for"]
-    assert drawn == ["learning", "variance-1", "validation-1", "validation-2", "validation-3"]
+    assert drawn == [
+        "forest",
+        "learning",
+        "variance-1",
+        "validation-1",
+        "validation-2",
+        "validation-3",
+    ]
     assert "trunk.site2, n = 300" in page.text
 
 
@@ -198,3 +205,25 @@ def test_broken_files_become_warnings(demo: Path) -> None:
 def test_no_comparison(tmp_path: Path) -> None:
     with pytest.raises(LupiError, match="holds no comparison"):
         write_report(tmp_path)
+
+
+def test_page_says_what_was_read_and_names_classes(tmp_path: Path) -> None:
+    folder = make_records(tmp_path / "demo")
+    document = json.loads((folder / "comparison.json").read_text())
+    document["facts"] = [{"about": "x*", "text": "2 numbers (rain, <traffic>)"}]
+    (folder / "comparison.json").write_text(json.dumps(document))
+    for run in read_comparison(folder).runs:
+        names = [f"digit {i}" for i in range(10)]
+        about = {"target": {"kind": "classification", "classes": names}}
+        (run.folder / "preprocessing.json").write_text(json.dumps(about))
+    page = read(write_report(folder))
+    assert "2 numbers (rain, <traffic>)" in page.text
+    assert page.text.index("2 numbers (rain") < page.text.index("Learning curves")
+    assert "label digit 0, predicted digit 0 ✓" in page.text
+    assert "label digit 2, predicted digit 7 ✗" in page.text
+
+
+def test_one_size_is_no_curve(tmp_path: Path) -> None:
+    page = read(write_report(make_records(tmp_path / "demo", sizes=(75,))))
+    assert "Learning curves" not in page.text
+    assert "trained on n = 75 labelled examples" in page.text

@@ -50,13 +50,14 @@ setTimeout(() => {
   const legend = document.querySelector("[data-arm=het-dropout]");
   const shown = () => document.querySelectorAll("#learning .scatterlayer .trace").length;
   const before = shown();
+  const forest = drawn(document.querySelector("#forest"));  // het-dropout's alone, soon hidden
   legend.click();
   const end = () => document.querySelector(".end").textContent;
   const first = end(), seed = document.querySelector("[name=seed]");
   seed.value = "5";
   seed.dispatchEvent(new Event("change", {bubbles: true}));
   setTimeout(() => parent.postMessage(JSON.stringify({
-    errors, sorted, focused,
+    errors, sorted, focused, forest,
     plots: all(".plot:not([hidden])").map(node => [node.id, drawn(node)]),
     hidden: before - shown(), ends: [first, end()],
     frame: innerWidth, width: document.documentElement.scrollWidth,
@@ -112,6 +113,7 @@ def test_everything_is_drawn_and_fits(seen: dict[int, dict[str, Any]], width: in
     plots = dict(seen[width]["plots"])
     drawn = {"learning", "variance-1", "validation-3", "run-loss", "run-lr", "run-variance"}
     assert drawn <= set(plots)
+    assert plots.pop("forest") == 0 < seen[width]["forest"]
     assert all(plots.values()), plots
     assert seen[width]["width"] <= width
 

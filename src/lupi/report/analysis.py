@@ -12,11 +12,11 @@ from lupi.analysis.findings import Findings, SiteFindings, groups_of
 from lupi.analysis.observed import Observed, SiteNoise
 from lupi.analysis.relations import Estimate
 from lupi.files import write_json, write_text, write_whole
-from lupi.report.figures import PALETTE
 from lupi.report.images import Pixels, coloured, data_uri, make_album, png
 from lupi.report.line_chart import Axis, Line, line_chart
 from lupi.report.numbers import NOTHING, plain
 from lupi.report.sheet import Image, Section, render_sheet
+from lupi.report.styles import PALETTE
 from lupi.report.texts import shade_texts
 
 MOST_ROWS = 150

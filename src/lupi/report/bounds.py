@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lupi.files import write_text
-from lupi.report.figures import NEUTRAL, PALETTE
 from lupi.report.line_chart import DASHES, Axis, Line, line_chart
 from lupi.report.numbers import plain
 from lupi.report.sheet import Section, render_sheet
+from lupi.report.styles import NEUTRAL, PALETTE
 from lupi.theory.bounds import Bound
 from lupi.theory.curves import BoundSettings, make_bounds
 from lupi.theory.simulation import Measured

@@ -9,14 +9,11 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 
 from lupi.evidence.summary import Summary
-from lupi.report.figures import (
-    Style,
-    epoch_curves,
-    fraction_curves,
-    learning_curves,
-    variance_curves,
-)
+from lupi.report.figures import epoch_curves, fraction_curves, variance_curves
+from lupi.report.forest import forest_height, forest_plot
 from lupi.report.fractions import families
+from lupi.report.learning import learning_curves, score_dots
+from lupi.report.styles import Style
 from lupi.report.training import Row, mean_curve, sites_with_variance
 
 RowsOf = Mapping[tuple[str, int], Sequence[Sequence[Row]]]
@@ -33,6 +30,8 @@ class Drawing:
     json: Markup
     moves: bool = True
     """Whether any curve changes over the epochs."""
+    height: int | None = None
+    """In pixels; None: as the page has it."""
 
 
 def script_json(document: Any) -> Markup:
@@ -48,11 +47,24 @@ def _escaped(text: str) -> Markup:
 
 
 def draw_learning(summary: Summary, styles: Mapping[str, Style]) -> Drawing | None:
-    """Draw the learning curves, if any run has finished."""
+    """Draw the learning curves, or the scores of the only size, if any run has finished."""
     if all(cell.mean is None for arm in summary.arms for cell in arm.cells):
         return None
+    if len(summary.sizes) == 1:
+        label = f"Test {summary.metric} of each arm"
+        height = 90 + 26 * len(summary.arms)
+        return replace(_drawing("", label, score_dots(summary, styles)), height=height)
     label = f"Test {summary.metric} against the number of labelled training examples, per arm"
     return _drawing("", label, learning_curves(summary, styles))
+
+
+def draw_forest(summary: Summary, styles: Mapping[str, Style]) -> Drawing | None:
+    """Draw the paired differences of arms with x*, if there are any."""
+    figure = forest_plot(summary, styles)
+    if not any(len(trace.x) for trace in figure.data):
+        return None
+    label = f"Difference in test {summary.metric} between arms with x* and each control"
+    return replace(_drawing("", label, figure), height=forest_height(summary))
 
 
 def draw_fractions(summary: Summary) -> Iterator[Drawing]:

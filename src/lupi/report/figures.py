@@ -1,103 +1,24 @@
 """Figures of a comparison: numbers in, plotly figures out.
 
-Colours are those of Okabe and Ito (2008), told apart by most colour-blind readers; every arm also
-has a marker of its own and controls are dashed. Backgrounds are transparent and text is a mid
-grey, so a figure can stand on a light and on a dark page.
+Backgrounds are transparent and text is a mid grey, so a figure can stand on a light and on a dark
+page.
 """
 
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import plotly.graph_objects as go
 
-from lupi.evidence.roles import is_candidate
-from lupi.evidence.summary import ArmSummary, Summary
+from lupi.evidence.summary import Summary
 from lupi.evidence.units import is_share
 from lupi.report.fractions import cell_at, families, percent
 from lupi.report.numbers import score, unit
+from lupi.report.styles import NEUTRAL, PALETTE, SYMBOLS, Style, colour
 from lupi.report.training import Curve
 
-PALETTE = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
-NEUTRAL = "#808080"
-"""Stands for Okabe and Ito's black, which a dark page would swallow."""
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 GRID = "rgba(128, 128, 128, 0.25)"
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How an arm looks in every figure."""
-
-    colour: str
-    dash: str
-    symbol: str
-
-
-def arm_styles(arms: Sequence[ArmSummary], reference: str) -> dict[str, Style]:
-    """Give each arm its look; candidates get the strongest colours, the reference is grey."""
-    others = [arm for arm in arms if arm.name != reference]
-    others.sort(key=lambda arm: not is_candidate(arm))
-    styles = {reference: Style(NEUTRAL, "solid", SYMBOLS[0])}
-    for i, arm in enumerate(others):
-        dash = "solid" if arm.control == "real" else "dash"
-        symbol = SYMBOLS[(i + 1) % len(SYMBOLS)]
-        styles[arm.name] = Style(PALETTE[i % len(PALETTE)], dash, symbol)
-    return {arm.name: styles[arm.name] for arm in arms}
-
-
-def learning_curves(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
-    """Draw the mean score against the size of the training set, with 95 % intervals."""
-    figure = _empty(unit(summary.metric), "labelled training examples")
-    scale = 100 if is_share(summary.metric) else 1
-    ends: list[float] = []
-    for arm, dodge in zip(summary.arms, dodges(len(summary.arms), summary.sizes), strict=True):
-        measured = [(cell, cell.mean) for cell in arm.cells if cell.mean is not None]
-        if not measured:
-            continue
-        above, below, hints = [], [], []
-        for cell, mean in measured:
-            low, high = cell.interval or (mean, mean)
-            above.append(scale * (high - mean))
-            below.append(scale * (mean - low))
-            ends += [scale * low, scale * high]
-            text = f"{score(low, summary.metric)} to {score(high, summary.metric)}"
-            interval = f", 95 % interval {text}" if cell.interval else ""
-            hints.append(f"n = {cell.size}: {score(mean, summary.metric)}{interval}")
-        style = styles[arm.name]
-        figure.add_scatter(
-            x=[cell.size * dodge for cell, _ in measured],
-            y=[scale * mean for _, mean in measured],
-            error_y={"array": above, "arrayminus": below, "thickness": 1.5, "width": 3},
-            mode="lines+markers",
-            line={"color": style.colour, "dash": style.dash, "width": 2},
-            marker={"symbol": style.symbol, "size": 8},
-            customdata=hints,
-            hovertemplate="%{customdata}",
-            **_named(arm.name),
-        )
-    if summary.trivial is not None and _near(trivial := scale * summary.trivial, ends):
-        figure.add_hline(
-            y=trivial,
-            line={"dash": "dot", "color": NEUTRAL, "width": 1.5},
-            annotation={"text": "trivial predictor", "yanchor": "bottom"},
-        )
-        ends.append(trivial)
-    if ends:
-        margin = 0.06 * (max(ends) - min(ends)) or 0.1
-        figure.update_yaxes(range=[min(ends) - margin, max(ends) + margin])
-    sizes = list(summary.sizes)
-    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
-    return figure
-
-
-def _near(value: float, ends: list[float]) -> bool:
-    """Tell whether a value can be drawn too, and what is drawn keeps half of the height."""
-    span = max(ends, default=value) - min(ends, default=value)
-    return min(ends, default=value) - span <= value <= max(ends, default=value) + span
 
 
 def fraction_curves(summary: Summary, size: int) -> go.Figure:
@@ -105,7 +26,7 @@ def fraction_curves(summary: Summary, size: int) -> go.Figure:
 
     The axis is logarithmic, with 0 one step to the left of the smallest other fraction.
     """
-    figure = _empty(unit(summary.metric), "training rows with x*")
+    figure = new_figure(unit(summary.metric), "training rows with x*")
     scale = 100 if is_share(summary.metric) else 1
     by_family = families(summary)
     place = fraction_places(arm.xstar_frac for arms in by_family.values() for arm in arms)
@@ -125,14 +46,14 @@ def fraction_curves(summary: Summary, size: int) -> go.Figure:
                 "width": 3,
             },
             mode="lines+markers",
-            line={"color": PALETTE[i % len(PALETTE)], "dash": dash, "width": 2},
+            line={"color": colour(i), "dash": dash, "width": 2},
             marker={"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8},
             customdata=[
                 f"{percent(arm.xstar_frac)}: {score(mean, summary.metric)}, {cell.verdict}"
                 for arm, cell, mean in measured
             ],
             hovertemplate="%{customdata}",
-            **_named(family),
+            **named(family),
         )
     reference = next(arm for arm in summary.arms if arm.name == summary.reference)
     plain = cell_at(reference, size).mean
@@ -159,7 +80,7 @@ def epoch_curves(
     curves: Mapping[str, Curve], styles: Mapping[str, Style], metric: str
 ) -> go.Figure:
     """Draw the validation score over the epochs, one line per arm."""
-    figure = _empty(unit(metric), "epoch")
+    figure = new_figure(unit(metric), "epoch")
     scale = 100 if is_share(metric) else 1
     for arm, curve in curves.items():
         style = styles[arm]
@@ -169,7 +90,7 @@ def epoch_curves(
             mode=_mode(curve),
             line={"color": style.colour, "dash": style.dash, "width": 2},
             hovertemplate=f"epoch %{{x}}: %{{y:.4~g}} (mean of {curve.n_runs} runs)",
-            **_named(arm),
+            **named(arm),
         )
     return figure
 
@@ -178,7 +99,7 @@ def variance_curves(
     inside: Mapping[str, Curve], outside: Mapping[str, Curve], styles: Mapping[str, Style]
 ) -> go.Figure:
     """Draw a site's noise variance inside (thick) and outside (thin, dotted) the box, per arm."""
-    figure = _empty("noise variance", "epoch")
+    figure = new_figure("noise variance", "epoch")
     for where, curves in (("inside", inside), ("outside", outside)):
         for arm, curve in curves.items():
             dash = "solid" if where == "inside" else "dot"
@@ -192,7 +113,7 @@ def variance_curves(
                     "width": 3 if where == "inside" else 2,
                 },
                 hovertemplate=f"{where} the box, epoch %{{x}}: %{{y:.3~g}}",
-                **_named(arm, where),
+                **named(arm, where),
             )
     figure.update_yaxes(rangemode="tozero")
     return figure
@@ -201,9 +122,9 @@ def variance_curves(
 def run_figures() -> dict[str, Any]:
     """Return empty figures for the curves of one run, and the looks of their lines."""
     figures = {
-        "loss": _empty("training loss", "epoch"),
-        "lr": _empty("learning rate", "epoch"),
-        "variance": _empty("noise variance", "epoch"),
+        "loss": new_figure("training loss", "epoch"),
+        "lr": new_figure("learning rate", "epoch"),
+        "variance": new_figure("noise variance", "epoch"),
     }
     figures["lr"].update_yaxes(type="log", exponentformat="power")
     figures["variance"].update_yaxes(rangemode="tozero")
@@ -211,14 +132,15 @@ def run_figures() -> dict[str, Any]:
         figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.5})
     dashes = ("solid", "dash", "dot", "dashdot")
     looks = [
-        {"color": colour, "dash": dashes[i % len(dashes)], "width": 2}
-        for i, colour in enumerate(PALETTE)
+        {"color": tone, "dash": dashes[i % len(dashes)], "width": 2}
+        for i, tone in enumerate(PALETTE)
     ]
     layouts = {name: figure.to_plotly_json()["layout"] for name, figure in figures.items()}
     return {"layouts": layouts, "lines": looks}
 
 
-def _named(arm: str, suffix: str = "") -> dict[str, str]:
+def named(arm: str, suffix: str = "") -> dict[str, str]:
+    """Return the name of a line, by which the page's legend finds it."""
     # Plotly reads tags in names; `legendgroup` is never drawn and keeps the name as it is.
     name = html.escape(arm)
     return {"name": f"{name} {suffix}" if suffix else name, "legendgroup": arm}
@@ -228,14 +150,8 @@ def _mode(curve: Curve) -> str:
     return "lines" if len(curve.epochs) > 1 else "markers"
 
 
-def dodges(n_arms: int, sizes: Sequence[int]) -> list[float]:
-    """Return a factor per arm that moves its points sideways a little, so that bars stay apart."""
-    gaps = [b / a for a, b in pairwise(sizes)] or [2.0]
-    spread = min(min(gaps) ** 0.12, math.prod(gaps) ** 0.06)  # of the next size, of the whole axis
-    return [spread ** ((i - (n_arms - 1) / 2) / max(n_arms - 1, 1)) for i in range(n_arms)]
-
-
-def _empty(y: str, x: str) -> go.Figure:
+def new_figure(y: str, x: str) -> go.Figure:
+    """Return a figure without lines."""
     axis = {"gridcolor": GRID, "linecolor": GRID, "zeroline": False, "fixedrange": True}
     return go.Figure(
         layout={

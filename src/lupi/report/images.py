@@ -2,6 +2,7 @@
 
 import base64
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,15 +58,18 @@ class Album:
     scales: tuple[Scale, ...]
 
 
-def read_album(path: Path) -> Album:
-    """Turn a `samples.npz` into images; an error names the file and what is wrong with it."""
+def read_album(path: Path, classes: Sequence[str] = ()) -> Album:
+    """Turn a `samples.npz` into images; an error names the file and what is wrong with it.
+
+    Labels are shown by the names in `classes`, if there are any.
+    """
     try:
-        return make_album(read_arrays(path))
+        return make_album(read_arrays(path), classes)
     except (LupiError, TypeError, ValueError, KeyError, IndexError) as error:
         raise LupiError(f"{path} can't be shown as images: {error}") from None
 
 
-def make_album(arrays: dict[str, NDArray[Any]]) -> Album:
+def make_album(arrays: dict[str, NDArray[Any]], classes: Sequence[str] = ()) -> Album:
     """Turn the arrays of a `samples.npz` into images."""
     images, masks = arrays["x"][:MOST], arrays["mask"][:MOST]
     if images.ndim not in (3, 4) or masks.shape != images.shape[:3]:
@@ -90,11 +94,15 @@ def make_album(arrays: dict[str, NDArray[Any]]) -> Album:
                 image=data_uri(shown),
                 outlined=data_uri(_outlined(shown, _resized(masks[i].astype(np.uint8), size) > 0)),
                 maps=tuple(data_uri(_resized(maps[i], size)) for maps in colours),
-                label=str(labels[i]),
-                prediction=str(predictions[i]),
+                label=_class_name(labels[i], classes),
+                prediction=_class_name(predictions[i], classes),
             )
         )
     return Album(tuple(samples), tuple(scales))
+
+
+def _class_name(label: Any, classes: Sequence[str]) -> str:
+    return classes[int(label)] if 0 <= int(label) < len(classes) else str(label)
 
 
 def _display_size(height: int, width: int) -> tuple[int, int]:

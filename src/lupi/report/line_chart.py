@@ -9,7 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lupi.report.figures import GRID, NEUTRAL
+from lupi.report.figures import GRID
+from lupi.report.styles import NEUTRAL
 
 WIDTH, HEIGHT = 680, 400
 LEFT, RIGHT, BOTTOM = 64, 14, 52

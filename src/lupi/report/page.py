@@ -13,16 +13,17 @@ from lupi.errors import LupiError
 from lupi.evidence.roles import is_candidate
 from lupi.evidence.summary import Summary
 from lupi.evidence.units import is_share
-from lupi.files import write_text
+from lupi.files import read_json, write_text
 from lupi.records import ComparisonRecord, RunRecord
 from lupi.report.drawings import (
+    draw_forest,
     draw_fractions,
     draw_learning,
     draw_validation,
     draw_variance,
     script_json,
 )
-from lupi.report.figures import arm_styles, run_figures
+from lupi.report.figures import run_figures
 from lupi.report.fractions import partial_sentences
 from lupi.report.images import Album, read_album
 from lupi.report.more_labels import more_labels
@@ -31,6 +32,7 @@ from lupi.report.outcome import outcome
 from lupi.report.provenance import environments, settings_yaml
 from lupi.report.quoted import read_quoted
 from lupi.report.runs import run_logs
+from lupi.report.styles import arm_styles
 from lupi.report.table import rows
 from lupi.report.texts import ShadedSite, shade_texts
 from lupi.report.training import Row
@@ -108,7 +110,10 @@ def render(
         unit=unit(summary.metric),
         points="points" if is_share(summary.metric) else summary.metric,
         trivial=None if summary.trivial is None else score(summary.trivial, summary.metric),
+        facts=record.facts,
         learning=draw_learning(summary, styles),
+        forest=draw_forest(summary, styles),
+        margin=any(cell.margin for arm in summary.arms for cell in arm.cells),
         more_labels=more_labels(summary),
         fractions=list(draw_fractions(summary)),
         partial=list(partial_sentences(summary)),
@@ -173,12 +178,22 @@ def _gallery(record: ComparisonRecord, summary: Summary, warnings: list[str]) ->
         about = (run.plan.arm, run.plan.size, run.plan.seed)
         try:
             if images.exists():
-                return Gallery(*about, album=read_album(images))
+                return Gallery(*about, album=read_album(images, _classes(run.folder)))
             if texts.exists():
                 return Gallery(*about, texts=shade_texts(read_text_samples(texts)))
         except LupiError as error:
             warnings.append(str(error))
     return None
+
+
+def _classes(folder: Path) -> Sequence[str]:
+    """Return the names of the classes that a run told apart, if it kept them."""
+    path = folder / "preprocessing.json"
+    if not path.exists():
+        return ()
+    target = read_json(path).get("target")
+    names = target.get("classes") if isinstance(target, dict) else None
+    return [str(name) for name in names] if isinstance(names, list) else ()
 
 
 def _missing(summary: Summary) -> Iterator[str]:

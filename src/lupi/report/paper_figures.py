@@ -9,9 +9,11 @@ from lupi.errors import LupiError
 from lupi.evidence.summary import Cell, Summary
 from lupi.evidence.units import is_share
 from lupi.files import write_whole
-from lupi.report.figures import NEUTRAL, PALETTE, arm_styles, dodges, fraction_places
+from lupi.report.figures import fraction_places
 from lupi.report.fractions import cell_at, families, percent
+from lupi.report.learning import dodges
 from lupi.report.numbers import unit
+from lupi.report.styles import NEUTRAL, arm_styles, colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +108,7 @@ def _fraction_curves(summary: Summary, size: int) -> "Figure":
             [cell for _, cell in measured],
             summary.metric,
             label=family,
-            color=PALETTE[i % len(PALETTE)],
+            color=colour(i),
             marker=list(MARKERS.values())[i % len(MARKERS)],
         )
     reference = next(arm for arm in summary.arms if arm.name == summary.reference)

@@ -1,9 +1,10 @@
 """A plan as a drawing: the chance to detect the gain, over the number of seeds."""
 
 from lupi.evidence.planning import SeedPlan
-from lupi.report.figures import GRID, PALETTE
+from lupi.report.figures import GRID
 from lupi.report.line_chart import DASHES, Axis, Line, line_chart
 from lupi.report.numbers import difference
+from lupi.report.styles import PALETTE
 
 
 def draw_plan(plan: SeedPlan) -> str:

@@ -10,12 +10,15 @@ def cell(
     *,
     n_missing: int = 0,
     label_saving: LabelSaving | None = None,
+    differences: tuple[Difference, ...] | None = None,
+    strongest: str = "gaussian-dropout",
 ) -> Cell:
     interval = None if mean is None else (mean - 0.02, mean + 0.02)
-    differences = (
-        Difference("no-xstar", 0.05, (0.03, 0.07), 0.0078, 8),
-        Difference("gaussian-dropout", -0.01, (-0.02, 0.01), 0.5, 8),
-    )
+    if differences is None:
+        differences = (
+            Difference("no-xstar", 0.05, (0.03, 0.07), 0.0078, 8),
+            Difference("gaussian-dropout", -0.01, (-0.02, 0.01), 0.5, 8),
+        )
     return Cell(
         size=size,
         n_seeds=0 if mean is None else 8 - n_missing,
@@ -26,7 +29,7 @@ def cell(
         n_missing=8 if mean is None else n_missing,
         verdict=verdict,
         differences=() if verdict == "reference" else differences,
-        strongest=None if verdict == "reference" else "gaussian-dropout",
+        strongest=None if verdict == "reference" else strongest,
         label_saving=label_saving,
     )
 
@@ -38,9 +41,12 @@ def arm(
     control: str = "real",
     xstar_frac: float = 1.0,
     family: str = "",
+    sees_xstar_at_test: bool = False,
 ) -> ArmSummary:
     method = name.partition("/")[0]
-    return ArmSummary(name, method, control, uses_xstar, False, xstar_frac, family, cells)
+    return ArmSummary(
+        name, method, control, uses_xstar, sees_xstar_at_test, xstar_frac, family, cells
+    )
 
 
 def summary(

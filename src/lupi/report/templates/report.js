@@ -74,6 +74,16 @@ choice.size.selectedIndex = choice.size.options.length - 1;
 showRun();
 document.querySelector(".choose").addEventListener("change", showRun);
 
+// Figures are drawn as wide as the window; paper is narrower.
+const PAPER = 660;
 window.addEventListener("beforeprint", () => {
   for (const node of document.querySelectorAll("details")) node.open = true;
+  for (const node of document.querySelectorAll(".plot.js-plotly-plot")) {
+    Plotly.relayout(node, {width: node.closest(".small") ? PAPER / 2 - 10 : PAPER});
+  }
+});
+window.addEventListener("afterprint", () => {
+  for (const node of document.querySelectorAll(".plot.js-plotly-plot")) {
+    Plotly.relayout(node, {width: null, autosize: true});
+  }
 });
