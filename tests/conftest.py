@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Control, OutputKind, Places, Split, Splits, XstarKind
+from lupi.core import Batch, Control, GivenRows, OutputKind, Split, Splits, XstarKind
 from lupi.data.images.digits import DigitsSettings
 from lupi.data.subsets import rows_with_xstar
 from lupi.data.tables.vectors import VectorSplit
@@ -21,14 +21,15 @@ from lupi.tasks.image import ImageNetworkSettings
 from the_command import inside
 
 
-class VectorTask:
+class VectorTask(GivenRows):
     """Two classes told apart by the sum of x; x* is the margin and a distraction."""
 
     metric = Metric("accuracy")
     xstar_kind: XstarKind = "vector"
-    places: Places | None = None
     xstar_dim = 2
     output_kind: OutputKind = "classes"
+    n_outputs = 2
+    n_rows = 1000
 
     def splits(
         self,

@@ -13,13 +13,14 @@ from lupi.compare.arms import (
 )
 from lupi.compare.settings import ComparisonSettings
 from lupi.compare.tuning import TuningSettings, try_for
+from lupi.core import Task
 from lupi.errors import LupiError
 from lupi.facts import Fact
 from lupi.methods.registry import build_method
 from lupi.preflight.look import look_at
 from lupi.records import Arm, Candidate, Design, Looks, Metric, PlannedRun, planned_trials
 from lupi.settings import unknown_name
-from lupi.tasks.registry import AnyTask, TaskLoader, resolve_task
+from lupi.tasks.registry import TaskLoader, resolve_task
 from lupi.train.classical import CLASSICAL, check_classical, find_learner
 from lupi.train.settings import RunSettings
 
@@ -101,7 +102,6 @@ def make_plan(settings: ComparisonSettings, max_seeds: int | None = None) -> Pla
     assert task is not None
     _check_paper(settings, [arm.name for arm in arms])
     runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
-    design: Design | None = getattr(task, "design", None)
     is_open = max_seeds is not None
     looks = Looks.until_decided(len(seeds)) if is_open else Looks((len(seeds),))
     look = look_at(task, largest, seeds[0])
@@ -113,7 +113,7 @@ def make_plan(settings: ComparisonSettings, max_seeds: int | None = None) -> Pla
         (*task.warnings, *look.warnings),
         candidates,
         trials,
-        design,
+        task.design,
         looks,
         until_decided=is_open,
         facts=look.facts,
@@ -183,7 +183,7 @@ def _check_paper(settings: ComparisonSettings, arms: list[str]) -> None:
             raise LupiError(f"paper.scores.{arm}: {size} is not in `sizes`, {settings.sizes}")
 
 
-def _try_out(run: RunSettings, largest: int, name: str, loader: TaskLoader) -> AnyTask:
+def _try_out(run: RunSettings, largest: int, name: str, loader: TaskLoader) -> Task:
     """Build the arm once, so that mistakes show before hours have passed."""
     try:
         task = loader.load(run.task, run.network).for_run(largest, run.seed)

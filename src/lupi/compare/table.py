@@ -58,7 +58,7 @@ def table_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
         "task": {"name": "table", **task},
         "train": dict(TRAIN),
         "arms": arms,
-        "sizes": default_sizes(table.n_train),
+        "sizes": default_sizes(table.n_rows),
         "seeds": 8,
     }
 

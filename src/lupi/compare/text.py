@@ -66,7 +66,7 @@ def text_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
         "task": {"name": "text", **task},
         "train": dict(TRAIN),
         "arms": arms,
-        "sizes": default_sizes(texts.n_train, texts.design.n_pool),
+        "sizes": default_sizes(texts.n_rows, texts.design.n_pool),
         "seeds": 10,
     }
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Batch, Control, OutputKind, Places, Split, Splits, XstarKind
+from lupi.core import Batch, Control, GivenRows, OutputKind, Split, Splits, XstarKind
 from lupi.data.tables.vectors import VectorSplit
 from lupi.nn.gaussian import gaussian_cross_entropy
 from lupi.nn.mlp import MLP
@@ -12,7 +12,7 @@ from lupi.records import Metric
 from lupi.tasks.table import TableNetworkSettings
 
 
-class ArrayTask:
+class ArrayTask(GivenRows):
     """Classification or regression of vectors whose training and validation rows are given.
 
     Args:
@@ -25,7 +25,6 @@ class ArrayTask:
 
     metric = Metric("loss", higher_is_better=False)
     xstar_kind: XstarKind = "vector"
-    places: Places | None = None
 
     def __init__(
         self, train: Batch, val: Batch, n_classes: int | None, network: TableNetworkSettings
@@ -34,7 +33,8 @@ class ArrayTask:
         self._parts = Splits(VectorSplit(train), VectorSplit(val), VectorSplit(val))
         self._n_features = train.x.shape[1]
         self._network_settings = network
-        self._n_outputs = n_classes or 2
+        self.n_outputs = n_classes or 2
+        self.n_rows = len(train.y)
         self.xstar_dim = train.xstar.shape[1]
         self.output_kind: OutputKind = "classes" if n_classes else "gaussian"
 
@@ -52,7 +52,7 @@ class ArrayTask:
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
         s = self._network_settings
-        return MLP(self._n_features, self._n_outputs, s.n_hidden, s.n_layers, s.dropout)
+        return MLP(self._n_features, self.n_outputs, s.n_hidden, s.n_layers, s.dropout)
 
     def example(self) -> Tensor:
         """Return two rows."""

@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor, nn
 
-from lupi.core import Control, OutputKind, Places, Split, Splits, XstarKind
+from lupi.core import Control, GivenRows, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.text.text_rows import TextSplit
 from lupi.records import Metric
 from lupi.tasks.outcomes import Outcome
 from lupi.tasks.text_network import TextNetworkSettings, build_network
 
 
-class TextsInMemory:
+class TextsInMemory(GivenRows):
     """Classification or regression of texts whose training and validation rows are given.
 
     Args:
@@ -38,6 +38,7 @@ class TextsInMemory:
         self._outcome = Outcome(tuple(map(str, range(n_classes or 0))))
         self._network, self._n_words = network, n_words
         self.output_kind: OutputKind = self._outcome.output_kind
+        self.n_outputs, self.n_rows = self._outcome.n_outputs, len(train)
 
     def splits(
         self,
@@ -52,7 +53,7 @@ class TextsInMemory:
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
-        return build_network(self._network, self._n_words, self._outcome.n_outputs)
+        return build_network(self._network, self._n_words, self.n_outputs)
 
     def example(self) -> Tensor:
         """Return two rows of words."""

@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from lupi.core import Batch
+from lupi.core import Batch, Task
 from lupi.facts import Fact
 from lupi.preflight import features
 from lupi.preflight.relation import Relation, Ridge, compare_features, relation
-from lupi.tasks.registry import AnyTask
 
 MAX_ROWS = 500
 """Training rows that are looked at."""
@@ -27,7 +26,7 @@ class Preflight(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def look_at(task: AnyTask, size: int, seed: int) -> Preflight:
+def look_at(task: Task, size: int, seed: int) -> Preflight:
     """Look at the rows of a run: one as large as any of the comparison."""
     splits = task.splits(size, seed)
     n_rows = [len(split) for split in (splits.train, splits.val, splits.test)]
@@ -49,7 +48,7 @@ def _rows(n_train: int, n_val: int, n_test: int) -> str:
     return f"{n_train:,} training (largest size), {n_val:,} validation, {n_test:,} test"
 
 
-def _replicates(task: AnyTask, size: int) -> str:
+def _replicates(task: Task, size: int) -> str:
     design = task.design
     drawn = "each seed draws its own training rows"
     if design.test == "per-seed":
@@ -76,7 +75,7 @@ def _coverage(known: Batch, warnings: list[str]) -> str:
     return f"covers {middle:.0%} of x in the median row ({low:.0%} to {high:.0%} in most)"
 
 
-def _related(known: Batch, task: AnyTask, warnings: list[str]) -> str:
+def _related(known: Batch, task: Task, warnings: list[str]) -> str:
     """Say whether x* relates to y; add a warning if nothing of the kind can be seen."""
     rng = np.random.default_rng(0)
     y = features.of_target(known.y)

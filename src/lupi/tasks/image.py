@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Control, Inputs, OutputKind, Places, Split, Splits, XstarKind
+from lupi.core import Control, Inputs, OneOutputPerRow, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.images.decode import Fit
 from lupi.data.images.parts import DrawParts, ImageRows
 from lupi.data.images.split import Shown
@@ -78,7 +78,7 @@ def build_network(
 N_TOP = 5
 
 
-class ImageTask:
+class ImageTask(OneOutputPerRow):
     """A classification task over images.
 
     Args:
@@ -120,6 +120,16 @@ class ImageTask:
         self._cropping = cropping or Cropping(side, side)
         self._ten_crops = ten_crops
         self.mean, self.std = [0.5] * self.n_channels, [0.5] * self.n_channels
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of classes."""
+        return self.n_classes
+
+    @property
+    def n_rows(self) -> int:
+        """Images to choose training images from."""
+        return len(self._example_rows.rows)
 
     def for_run(self, size: int, seed: int) -> Self:
         """Return the task whose networks know the pixels' mean and deviation in a training set."""

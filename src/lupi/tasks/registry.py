@@ -4,11 +4,11 @@ import copy
 from pathlib import Path
 from typing import Any
 
+from lupi.core import Task
 from lupi.data.images.writer import OnDecoded
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
 from lupi.tasks.digits import DigitsTask
-from lupi.tasks.image import ImageTask
 from lupi.tasks.image_files import ImageFilesTask, open_images, shard_images
 from lupi.tasks.image_folder import ImageFolderTask
 from lupi.tasks.imagenet import ImagenetTask
@@ -17,14 +17,7 @@ from lupi.tasks.text import TextTask
 from lupi.tasks.tiny_imagenet import TinyImagenetTask
 from lupi.tasks.translation import TranslationTask
 
-TASKS: dict[
-    str,
-    type[DigitsTask]
-    | type[ImageFilesTask]
-    | type[TableTask]
-    | type[TextTask]
-    | type[TranslationTask],
-] = {
+TASKS: dict[str, type[Any]] = {
     "digits": DigitsTask,
     "tiny-imagenet": TinyImagenetTask,
     "imagenet": ImagenetTask,
@@ -34,8 +27,6 @@ TASKS: dict[
     "translation": TranslationTask,
 }
 
-AnyTask = ImageTask | TableTask | TextTask | TranslationTask
-
 
 def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     """Validate the settings of a task and its network; return both with defaults filled in."""
@@ -44,10 +35,10 @@ def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[st
     return {"name": task["name"], **resolved}, cls.Network.parse(network, "network").resolved()
 
 
-def build_task(task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
+def build_task(task: dict[str, Any], network: dict[str, Any]) -> Task:
     """Build a task from its settings."""
     cls, options = _lookup(task)
-    built: AnyTask = cls(cls.Settings.parse(options, "task"), cls.Network.parse(network, "network"))
+    built: Task = cls(cls.Settings.parse(options, "task"), cls.Network.parse(network, "network"))
     return built
 
 
@@ -56,16 +47,17 @@ class TaskLoader:
 
     def __init__(self) -> None:
         self._settings: dict[str, Any] | None = None
-        self._task: AnyTask | None = None
+        self._task: Task | None = None
 
-    def load(self, task: dict[str, Any], network: dict[str, Any]) -> AnyTask:
+    def load(self, task: dict[str, Any], network: dict[str, Any]) -> Task:
         """Build a task from its settings."""
         if self._task is None or self._settings != task:
             self._task = None  # two data sets need not fit into memory
             self._task, self._settings = build_task(task, network), task
-        other = copy.copy(self._task)
+        other: Any = copy.copy(self._task)
         other.network_settings = type(other.network_settings).parse(network, "network")
-        return other
+        result: Task = other
+        return result
 
 
 def prepare_task(task: dict[str, Any], on_decoded: OnDecoded) -> list[str]:

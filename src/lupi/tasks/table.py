@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from lupi.core import Batch, Control, OutputKind, Places, Split, Splits, XstarKind
+from lupi.core import Batch, Control, OneOutputPerRow, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.tables.columns import load_table
 from lupi.data.tables.encoder import TableEncoder, column_kinds
@@ -66,7 +66,7 @@ class _Run:
     xstar_layout: TableEncoder
 
 
-class TableTask:
+class TableTask(OneOutputPerRow):
     """Classification or regression of rows; x* is a vector made of the privileged columns."""
 
     Settings = TableSettings
@@ -128,8 +128,13 @@ class TableTask:
         return self._run
 
     @property
-    def n_train(self) -> int:
-        """How many rows there are to choose training rows from."""
+    def n_outputs(self) -> int:
+        """Classes; or mean and log-variance of a number."""
+        return self.outcome.n_outputs
+
+    @property
+    def n_rows(self) -> int:
+        """Rows to choose training rows from."""
         return self._table.division.n_train
 
     @property

@@ -13,7 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lupi.core import Control, OutputKind, Places, Split, Splits, XstarKind, derive_seed
+from lupi.core import (
+    Control,
+    OneOutputPerRow,
+    OutputKind,
+    Places,
+    Split,
+    Splits,
+    XstarKind,
+    derive_seed,
+)
 from lupi.data.content import fingerprint_of
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.text.span_controls import control_regions, lexicon_regions, spread_over_words
@@ -31,7 +40,7 @@ from lupi.tasks.text_settings import TextSettings
 Rows = NDArray[np.int64]
 
 
-class TextTask:
+class TextTask(OneOutputPerRow):
     """Texts of one file, or of files for training, validation and test."""
 
     Settings = TextSettings
@@ -64,8 +73,13 @@ class TextTask:
         return other
 
     @property
-    def n_train(self) -> int:
-        """How many rows there are to choose training rows from."""
+    def n_outputs(self) -> int:
+        """Classes; or mean and log-variance of a number."""
+        return self.outcome.n_outputs
+
+    @property
+    def n_rows(self) -> int:
+        """Rows to choose training rows from."""
         return len(self._divide(0)[0])
 
     @property

@@ -104,6 +104,16 @@ class TranslationTask:
         return self._run
 
     @property
+    def n_outputs(self) -> int:
+        """Words or pieces that a translation may consist of."""
+        return len(self.target)
+
+    @property
+    def n_rows(self) -> int:
+        """Lines to choose training lines from."""
+        return len(self._rows)
+
+    @property
     def source(self) -> Vocabulary:
         """Words or pieces of the sentences."""
         return self._fitted.source

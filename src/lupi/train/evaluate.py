@@ -9,7 +9,7 @@ from lightning_fabric.utilities import move_data_to_device
 from torch import Tensor
 from torch.nn import functional as F
 
-from lupi.core import Batch, Inputs, Method, SequenceTask, Split, Task
+from lupi.core import Batch, Inputs, Method, Split, Task
 from lupi.train.processes import as_input, gather
 
 COLLAPSED_BELOW = 0.01
@@ -33,7 +33,7 @@ def outputs(
     for batch in islice(split.batches(batch_size), rank, None, n_processes):
         x = as_input(fabric, batch.x) if fabric else move_data_to_device(batch.x, device)
         pair = _predict(method, x).cpu(), batch.y
-        pairs.append(task.condense(*pair) if isinstance(task, SequenceTask) else pair)
+        pairs.append(task.condense(*pair))
     if fabric:
         turns = zip_longest(*gather(fabric, pairs))
         pairs = [pair for turn in turns for pair in turn if pair is not None]

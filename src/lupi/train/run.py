@@ -12,13 +12,13 @@ from filelock import FileLock
 from lightning_fabric import Fabric
 
 from lupi import __version__
-from lupi.core import Batch, Method, SequenceTask, Splits, Task, derive_seed
+from lupi.core import Batch, Method, Splits, Task, derive_seed
 from lupi.data.xstar.reveal import reveal
 from lupi.errors import LupiError
 from lupi.files import read_rows, write_json, write_text
 from lupi.methods.registry import build_method, find_method
 from lupi.records import FORMAT, read_result
-from lupi.tasks.registry import AnyTask, build_task
+from lupi.tasks.registry import build_task
 from lupi.train.classical import CLASSICAL, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import Fitted, Row, fit
@@ -26,7 +26,7 @@ from lupi.train.processes import alone
 from lupi.train.samples import write_samples
 from lupi.train.settings import RunSettings
 
-LoadTask = Callable[[dict[str, Any], dict[str, Any]], AnyTask]
+LoadTask = Callable[[dict[str, Any], dict[str, Any]], Task]
 
 
 def run(
@@ -86,7 +86,7 @@ def _run(
     writes = fabric.is_global_zero
     if preprocessing and writes and not settings.trial:  # whose student is not kept
         write_json(folder / "preprocessing.json", preprocessing)
-    if isinstance(task, SequenceTask) and writes:
+    if writes:
         task.save(folder)
 
     build = builder(task, settings.method, settings.settings, settings.seed)
@@ -103,7 +103,7 @@ def _run(
     if not writes:
         return {}
     signatures: dict[str, str] = {}
-    if isinstance(task, SequenceTask) and fitted.best_epoch:
+    if fitted.best_epoch:
         signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
         write_samples(folder, fitted.method, task, splits, preprocessing or {}, fabric)
@@ -137,7 +137,7 @@ def noise_of_scored_weights(epochs: list[Row], fitted: Fitted) -> dict[str, dict
 
 
 def _generate(
-    task: SequenceTask,
+    task: Task,
     method: Method,
     splits: Splits,
     folder: Path,
@@ -148,6 +148,8 @@ def _generate(
     parts: tuple[Literal["val", "test"], ...] = ("val", "test") if "test" in metrics else ("val",)
     for part in parts:
         generated = task.generate(method.net, getattr(splits, part), part)
+        if generated is None:
+            break
         write_text(folder / f"{part}.txt", "".join(f"{line}\n" for line in generated.lines))
         metrics[part] |= generated.scores
         signatures = generated.signatures

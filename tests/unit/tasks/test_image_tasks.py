@@ -14,6 +14,7 @@ from lupi.core import Batch, Control, Losses, Method
 from lupi.errors import LupiError
 from lupi.records import Design
 from lupi.settings import Settings
+from lupi.tasks.image import ImageTask
 from lupi.tasks.registry import build_task, prepare_task, resolve_task
 from lupi.train.evaluate import outputs
 from lupi.train.run import run
@@ -197,8 +198,14 @@ def test_a_run_scores_middle_and_ten_crops(mine: dict[str, Any], tmp_path: Path)
     assert metrics["test"]["loss"] != metrics["test_ten_crops"]["loss"]
 
 
+def folder_task(settings: dict[str, Any]) -> ImageTask:
+    task = build_task(settings, {})
+    assert isinstance(task, ImageTask)
+    return task
+
+
 def test_each_seed_draws_its_own_test_images(mine: dict[str, Any]) -> None:
-    task = build_task(mine, {})
+    task = folder_task(mine)
     assert task.design == Design(n_pool=16, test="per-seed", n_test=4)
     draws = [task._draw(seed) for seed in (0, 0, 1)]
     for parts in draws:
@@ -211,11 +218,11 @@ def test_each_seed_draws_its_own_test_images(mine: dict[str, Any]) -> None:
 
 
 def test_images_added_later_take_the_place_of_at_most_one(mine: dict[str, Any]) -> None:
-    task = build_task(mine, {})
+    task = folder_task(mine)
     before = task._draw(3).test
     seen = {image.tobytes() for image in before.images.x[before.rows]}
     save_image(Path(mine["root"]) / "cats/added.png", seed=99)
-    after = build_task({**mine, "on_bad": "skip"}, {})._draw(3).test
+    after = folder_task({**mine, "on_bad": "skip"})._draw(3).test
     assert len(after.rows) == len(before.rows)
     assert len(seen - {image.tobytes() for image in after.images.x[after.rows]}) <= 1
 
@@ -230,7 +237,7 @@ def test_a_folder_with_a_test_part_has_the_same_for_every_seed(
         for i, name in enumerate(names)
     ]
     (root / "labels.csv").write_text("file,label,part\n" + "\n".join(lines) + "\n")
-    task = build_task({**mine, "labels": "labels.csv"}, {})
+    task = folder_task({**mine, "labels": "labels.csv"})
     assert task.design == Design(n_pool=12, test="fixed", n_test=4)
     first, other = task._draw(0), task._draw(1)
     assert np.array_equal(first.test.rows, other.test.rows)

@@ -63,7 +63,7 @@ def test_only_training_rows_carry_xstar_unless_revealed() -> None:
 
 def test_missing_privileged_values_are_partial_xstar(tmp_path: Path) -> None:
     task = partial_task(tmp_path)
-    n = task.n_train
+    n = task.n_rows
     train = whole(task.splits(n, 0).train)
     without = (~train.has_xstar).sum().item()
     assert 0 < without < n // 3

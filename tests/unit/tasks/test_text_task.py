@@ -28,7 +28,7 @@ def test_what_a_task_says_of_itself() -> None:
     )
     assert (task.metric.name, task.metric.of_an_epoch.name) == ("accuracy", "log_likelihood")
     assert (task.design.n_pool, task.design.test) == (100, "per-seed")
-    assert task.n_train + len(task.splits(10, 0).val) + len(task.splits(10, 0).test) == 100
+    assert task.n_rows + len(task.splits(10, 0).val) + len(task.splits(10, 0).test) == 100
     facts = {fact.about: fact.text for fact in task.facts}
     assert facts["x"].startswith("100 texts with")
     assert "rationales of 100 texts (read as spans)" in facts["x*"]

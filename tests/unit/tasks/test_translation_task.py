@@ -6,7 +6,6 @@ import pytest
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
-from lupi.core import SequenceTask
 from lupi.data.subsets import nested_rows
 from lupi.data.text.sentences import Sentences
 from lupi.data.text.vocabulary import END, PAD
@@ -23,7 +22,6 @@ from reduced import losses_of
 
 def test_splits_have_pairs_and_training_rows_alone_have_xstar(tmp_path: Path) -> None:
     task = translation_task(tmp_path)
-    assert isinstance(task, SequenceTask)
     splits = task.splits(60, seed=0)
     assert [len(splits.train), len(splits.val), len(splits.test)] == [60, 12, 10]
     batch = next(splits.train.batches(999))
