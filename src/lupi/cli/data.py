@@ -9,15 +9,11 @@ from rich.markup import escape
 from lupi.cli.output import Json, Sets, print_json, progress_of, resumable, say
 
 app = typer.Typer(
-    help="Prepare data: `lupi data shard` writes images with boxes into webdataset shards.",
+    help="Prepare data: `shard` writes images with boxes into webdataset shards, `reviews` makes "
+    "texts with rationales up for a first try.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-
-
-@app.callback()
-def _data() -> None:
-    """Keep `shard` a verb of its own, though it is the only one so far."""
 
 
 @app.command()
@@ -68,3 +64,26 @@ def shard(
     for part, n in counts.items():
         print(f"{part:5}  {n} images in {n_shards[part]} shards")
     say(f"to train from them: --set task.root={escape(str(out))}")
+
+
+@app.command()
+def reviews(
+    path: Annotated[Path, typer.Argument(metavar="FILE.csv", help="File to write.")],
+    n: Annotated[int, typer.Option("--n", min=1, help="Reviews.")] = 600,
+    seed: Annotated[int, typer.Option(min=0, help="Other seeds make other reviews.")] = 0,
+) -> None:
+    """Make product reviews up, with labels and rationales, to try lupi on texts.
+
+    A small grammar writes them: what comes out on them says nothing about real texts. Columns:
+    review, label (good or bad), spans.
+
+    Example: `lupi data reviews reviews.csv`, then
+    `lupi compare reviews.csv --text review --target label --rationale spans`
+    """
+    from lupi.data.text.made_reviews import write_reviews
+    from lupi.errors import LupiError
+
+    if path.exists():
+        raise LupiError(f"{path} exists already; name another file")
+    write_reviews(path, n, seed)
+    say(f"{n} made-up reviews in {escape(str(path))}")
