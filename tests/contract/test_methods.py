@@ -111,6 +111,7 @@ FOR_TEXTS = [
     Variant("het-dropout", {**AT_WORDS, **HAND_SET, "draw": "example"}),
     Variant("het-dropout", {**AT_WORDS, "prior": 1.0, "budget": "example", "kernel": 3}),
     Variant("multitask-mask", {"site": "trunk.words", "weight": 1.0}),
+    Variant("het-dropout", {**AT_WORDS, "missing": "none", "n_samples": 2}),
 ]
 READ_A_LINEAR_LAYER = ("hallucination", "tram")
 """… which a bag of words has not."""
@@ -323,6 +324,9 @@ def test_logvars_are_of_the_rows_with_xstar(method: Method, task: Task) -> None:
     logvars = method.logvars(batch)
     assert bool(logvars) == (method.name == "het-dropout")
     assert all(len(logvar) == 6 for logvar in logvars.values())
+    if task.places == "words":
+        of_words = [logvar for logvar in logvars.values() if logvar.dim() == 3]
+        assert all(logvar.shape[1] == batch.x.shape[1] for logvar in of_words)
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")  # dynamo's own

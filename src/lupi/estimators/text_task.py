@@ -7,7 +7,7 @@ from lupi.core import Control, GivenRows, OutputKind, Places, Split, Splits, Xst
 from lupi.data.text.text_rows import TextSplit
 from lupi.records import Metric
 from lupi.tasks.outcomes import Outcome
-from lupi.tasks.text_network import TextNetworkSettings, build_network
+from lupi.tasks.text_network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
 
 
 class TextsInMemory(GivenRows):
@@ -57,7 +57,7 @@ class TextsInMemory(GivenRows):
 
     def example(self) -> Tensor:
         """Return two rows of words."""
-        return torch.ones(2, 8, dtype=torch.long)
+        return torch.ones(2, N_EXAMPLE_WORDS, dtype=torch.long)
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the loss of each row, (B,)."""

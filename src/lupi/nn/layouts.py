@@ -48,6 +48,13 @@ class SiteShape(NamedTuple):
         """Size of each dimension of places; empty for a vector."""
         return tuple(self.shape[dim - 1] for dim in self.layout.places)
 
+    def with_places(self, sizes: tuple[int, ...]) -> "SiteShape":
+        """Return the same with other sizes of the dimensions of places, if there are any."""
+        shape = list(self.shape)
+        for dim, size in zip(self.layout.places, sizes, strict=False):
+            shape[dim - 1] = size
+        return self._replace(shape=torch.Size(shape))
+
 
 def usual_layout(n_dims: int) -> Layout:
     """Return the layout that activations with this many dimensions usually have."""

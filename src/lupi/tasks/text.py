@@ -34,7 +34,7 @@ from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
 from lupi.records import Design
 from lupi.tasks.outcomes import Outcome
-from lupi.tasks.text_network import TextNetworkSettings, build_network
+from lupi.tasks.text_network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
 from lupi.tasks.text_settings import TextSettings
 
 Rows = NDArray[np.int64]
@@ -186,7 +186,7 @@ class TextTask(OneOutputPerRow):
 
     def example(self) -> Tensor:
         """Return two rows of words."""
-        return torch.ones(2, 8, dtype=torch.long)
+        return torch.ones(2, N_EXAMPLE_WORDS, dtype=torch.long)
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the loss of each row, (B,)."""

@@ -9,6 +9,8 @@ from lupi.nn.text import ConvEncoder, bag_of_words, encoder_network, import_enco
 from lupi.settings import Settings
 
 N_CHANNELS = 64
+N_EXAMPLE_WORDS = 13
+"""Words of an example text: a number that hardly any network has channels."""
 
 
 class TextNetworkSettings(Settings):
