@@ -59,7 +59,7 @@ def table_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
         "train": dict(TRAIN),
         "arms": arms,
         "sizes": default_sizes(table.n_rows),
-        "seeds": 8,
+        "seeds": 10,
     }
 
 

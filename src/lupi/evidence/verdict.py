@@ -93,9 +93,8 @@ def _judge(question: Question, better: Sequence[float], worse: Sequence[float]) 
     """Answer a question beside the p-values of all others in both directions."""
     differences = tuple(_difference(question, control, better, worse) for control in question.tests)
     tests = question.tests
-    needed = max(threshold(better, ALPHA / 2), threshold(worse, ALPHA / 2))
     is_decidable = len(tests) == question.n_controls and all(
-        test.smallest_p <= needed for test in tests.values()
+        test.smallest_p <= ALPHA / 2 for test in tests.values()
     )
     word = _word(differences, question, is_decidable)
     return Judged(word, differences, _deciding(word, tests))

@@ -40,7 +40,7 @@ def test_columns_stand_for_a_comparison_with_every_control(tmp_path: Path, targe
     assert {"no-xstar", "gaussian-dropout", "het-dropout/shuffled", "oracle"} <= names
     assert {"distillation/shuffled", "self-distillation"} <= names
     assert [arm.name for arm in plan.arms if arm.classical] == ["gradient-boosting", "linear"]
-    assert len(plan.runs) == len(plan.arms) * 2 * 8
+    assert len(plan.runs) == len(plan.arms) * 2 * 10
     assert plan.metric.name == ("r2" if target == "hours" else "accuracy")
     assert plan.warnings == ()
 
