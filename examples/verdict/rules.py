@@ -1,6 +1,6 @@
 """The rules that are compared: the present one, fixed and until decided, and the one before it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,9 @@ def judge_until_decided(
     return judgement, n_seeds
 
 
-def is_wrong(judgement: Judgement) -> bool:
-    """Whether anything was claimed of a method, where all arms are equal."""
-    return any(verdict not in QUIET for verdict in judgement.verdicts.values())
+def is_wrong(judgement: Judgement, right: Collection[str]) -> bool:
+    """Whether a method got any other verdict than those that are right."""
+    return any(verdict not in right for verdict in judgement.verdicts.values())
 
 
 def old_rule(differences: Floats) -> list[str]:
