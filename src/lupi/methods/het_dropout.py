@@ -8,7 +8,8 @@ depend on x*, smooth divergences D, a budget, and sites other than the fully con
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -21,7 +22,12 @@ from lupi.methods.het_dropout_settings import HetDropoutSettings, check_effects
 from lupi.nn.batchnorm import untracked
 from lupi.nn.layouts import SiteShape, site_shapes
 from lupi.nn.noise import HeteroscedasticDropout, SiteNoise
-from lupi.nn.noise.encoders import RegionEncoder, feature_encoders, vector_encoder
+from lupi.nn.noise.encoders import (
+    RegionEncoder,
+    WordEncoder,
+    feature_encoders,
+    vector_encoder,
+)
 from lupi.nn.noise.priors import Prior, RegionPrior, dropout_variance
 from lupi.nn.sites import Site, find_sites, site_module
 from lupi.search import Range, Space
@@ -46,7 +52,8 @@ class HetDropout(Method):
         self._shapes = _site_shapes(net, task, settings)
         is_region = task.xstar_kind == "region"
         self._flat = [name for name, found in self._shapes.items() if not found.places]
-        check_effects(settings, self._shapes, is_region, task.output_kind == "tokens")
+        of_words = task.places == "words"
+        check_effects(settings, self._shapes, is_region, task.output_kind == "tokens", of_words)
         self._passes_trunk = is_region and bool(self._flat) and settings.fc_input == "blackout"
         self._n_features = self._count_features() if self._passes_trunk else 0
         hstars = self._hstars() if settings.has_hstar else {}
@@ -119,7 +126,10 @@ class HetDropout(Method):
     def _seen(self, batch: Batch, every_row: bool = False) -> tuple[dict[str, Tensor], Tensor]:
         """Return what h* sees at each site, and the rows (B,) that have it."""
         xstar, has = batch.privileged()
-        seen = dict.fromkeys(self._shapes, xstar)
+        at_places = xstar
+        if self.settings.sees_words:
+            at_places = torch.cat([xstar, batch.x[:, None].to(xstar.dtype)], 1)  # (B, 2, T)
+        seen = dict.fromkeys(self._shapes, at_places)
         if self.task.xstar_kind != "region" or not self._flat:
             return seen, has
         if self._passes_trunk:
@@ -182,10 +192,12 @@ class HetDropout(Method):
 
     def _prior(self, site: str) -> Prior:
         prior: Prior | None = self.settings.prior
+        if callable(prior) and self.settings.sees_words:
+            return partial(_of_region, prior)
         if prior is not None:
             return prior
         if self.task.xstar_kind == "region" and self._shapes[site].places:
-            return RegionPrior(inside=0, outside=1)
+            return partial(_of_region, RegionPrior(inside=0, outside=1))
         return dropout_variance(site_module(self.net, site))
 
     def _hstars(self) -> dict[str, nn.Module]:
@@ -197,7 +209,9 @@ class HetDropout(Method):
                 for name, found in self._shapes.items()
             }
         hstars: dict[str, nn.Module] = {
-            name: RegionEncoder(
+            name: WordEncoder()
+            if s.sees_words
+            else RegionEncoder(
                 n_xstar, found.n_channels if s.per_channel else 1, found.places, kernel=s.kernel
             )
             for name, found in self._shapes.items()
@@ -209,6 +223,11 @@ class HetDropout(Method):
         else:
             towers = [vector_encoder(4, n) for n in units]
         return hstars | dict(zip(self._flat, towers, strict=True))
+
+
+def _of_region(prior: Callable[[Tensor], Tensor], seen: Tensor) -> Tensor:
+    """Return the prior of the region, which is the first channel of what h* sees."""
+    return prior(seen[:, :1])
 
 
 def _site_shapes(net: nn.Module, task: Task, settings: HetDropoutSettings) -> dict[str, SiteShape]:

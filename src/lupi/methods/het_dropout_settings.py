@@ -70,6 +70,8 @@ class HetDropoutSettings(Settings):
     xstar_pass_frac: float = Field(1.0, gt=0, le=1)
     """Fraction of each batch whose blackout images pass the convolutions; the rest count as rows
     without x*. It saves time."""
+    sees_words: bool = False
+    """Of texts: whether h* sees which word is where, beside the rationale."""
     per_channel: bool = False
     """At sites with places: a variance for each channel, or one for all."""
     kernel: Literal[1, 3, 5] = 1
@@ -96,6 +98,7 @@ def check_effects(
     shapes: Mapping[str, SiteShape],
     is_region: bool,
     is_sequence: bool,
+    of_words: bool = False,
 ) -> None:
     """Refuse settings that can't be, or would have no effect at these sites."""
     s = settings
@@ -117,12 +120,16 @@ def check_effects(
         _refuse(s, ["objective"], "with one draw (n_samples: 1)")
     if not s.has_hstar:
         of_hstar = ["beta", "penalty", "budget", "hstar_lr", "hstar_weight_decay"]
-        of_hstar += ["per_channel", "kernel", "fc_input", "xstar_pass_frac"]
+        of_hstar += ["sees_words", "per_channel", "kernel", "fc_input", "xstar_pass_frac"]
         _refuse(s, of_hstar, "without h* (learn: false)")
     if s.reading != "paper":
         _refuse(s, ["prior", "penalty", "budget"], f"with reading: {s.reading}")
     if not (is_region and placed):
         _refuse(s, ["per_channel", "kernel"], "without a site whose places x* marks")
+    if not (of_words and placed):
+        _refuse(s, ["sees_words"], "without a site at the words of a text")
+    if s.sees_words:
+        _refuse(s, ["per_channel", "kernel"], "where h* sees words")
     if not (is_region and flat):
         _refuse(s, ["fc_input", "xstar_pass_frac"], "without a region and a site without places")
     if s.fc_input == "box":

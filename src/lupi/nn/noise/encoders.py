@@ -6,6 +6,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parameter import UninitializedParameter
 
+N_WORDS = 2**15
+"""Words that `WordEncoder` tells apart; the numbers of larger vocabularies share offsets."""
+
 
 def _zero(layer: nn.Linear | nn.Conv1d | nn.Conv2d) -> nn.Module:
     nn.init.zeros_(layer.weight)
@@ -106,3 +109,23 @@ class RegionEncoder(nn.Module):
             region = F.interpolate(region, self.sizes, mode="area")
         offsets: Tensor = self.layers(region)
         return offsets
+
+
+class WordEncoder(nn.Module):
+    """Map a rationale and its words (B, 2, T) to (B, 1, T), starting at zero: the prior itself.
+
+    The log-variance of a word is that of its flag plus an offset of its own, wherever it stands.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flag = nn.Conv1d(1, 1, 1)
+        _zero(self.flag)
+        self.word = nn.Embedding(N_WORDS, 1)
+        nn.init.zeros_(self.word.weight)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Add up what the flag says and what the word says."""
+        of_flag: Tensor = self.flag(seen[:, :1])
+        of_word: Tensor = self.word(seen[:, 1].long() % N_WORDS)  # (B, T, 1)
+        return of_flag + of_word.transpose(1, 2)

@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from lupi.nn.noise.encoders import RegionEncoder, feature_encoders, vector_encoder
+from lupi.nn.noise.encoders import RegionEncoder, WordEncoder, feature_encoders, vector_encoder
 
 
 def shake(net: nn.Module) -> None:
@@ -39,3 +39,12 @@ def test_feature_encoders_build_on_one_another() -> None:
     assert first(features).shape == (2, 5)
     assert second(features).shape == (2, 4)
     assert next(first.parameters()) is next(second.parameters())
+
+
+def test_a_word_has_an_offset_of_its_own_wherever_it_stands() -> None:
+    encoder = WordEncoder()
+    seen = torch.tensor([[[0.0, 1.0, 0.0], [5.0, 7.0, 5.0]]])  # flags, words
+    assert encoder(seen).tolist() == [[[0.0, 0.0, 0.0]]]
+    encoder.word.weight.data[5] = 2.0
+    encoder.flag.weight.data.fill_(-1.0)
+    assert encoder(seen).tolist() == [[[2.0, -1.0, 2.0]]]
