@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lupi.attached import attach
+    from lupi.classical.svm_plus import SVMPlus
     from lupi.design import Design, Looks
     from lupi.estimators.network import LupiClassifier, LupiRegressor
     from lupi.estimators.text import LupiTextClassifier, LupiTextRegressor
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from lupi.nn.noise import HeteroscedasticDropout
     from lupi.nn.sites import Site, find_sites
     from lupi.ship.student import load_student
-    from lupi.svm.svm_plus import SVMPlus
 
 __version__ = "0.1.0"
 __all__ = [
@@ -41,7 +41,7 @@ _HOMES = {
     "LupiRegressor": "lupi.estimators.network",
     "LupiTextClassifier": "lupi.estimators.text",
     "LupiTextRegressor": "lupi.estimators.text",
-    "SVMPlus": "lupi.svm.svm_plus",
+    "SVMPlus": "lupi.classical.svm_plus",
     "Site": "lupi.nn.sites",
     "attach": "lupi.attached",
     "find_sites": "lupi.nn.sites",

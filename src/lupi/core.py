@@ -73,6 +73,8 @@ class Method(nn.Module):
     name: ClassVar[str]
     summary: ClassVar[str]
     uses_xstar: ClassVar[bool]
+    classical: ClassVar[bool] = False
+    """True for models without a network, which are no methods."""
     sees_xstar_at_test: ClassVar[bool] = False
     """True for an oracle only: its x has x* appended, in every split."""
     extends_student: ClassVar[bool] = False

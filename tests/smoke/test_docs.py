@@ -95,6 +95,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_setting_is_documented() -> None:
+    from lupi.classical.models import CLASSICAL
     from lupi.compare.settings import ArmSettings, ComparisonSettings, PaperSettings
     from lupi.compare.tuning import TuningSettings
     from lupi.methods.registry import methods
@@ -102,7 +103,6 @@ def test_every_setting_is_documented() -> None:
     from lupi.tasks.image_files import AugmentSettings
     from lupi.tasks.registry import TASKS
     from lupi.theory.curves import BoundSettings
-    from lupi.train.classical import CLASSICAL
     from lupi.train.settings import TrainSettings
 
     page = (ROOT / "docs/settings.md").read_text()

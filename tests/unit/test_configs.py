@@ -9,7 +9,7 @@ from lupi.configs import find_settings, settings_names
 from lupi.errors import LupiError
 from lupi.settings import merge, read_yaml
 from lupi.tasks.registry import TASKS
-from lupi.train.classical import find_learner
+from lupi.train.learners import find_learner
 from lupi.train.settings import TrainSettings
 
 

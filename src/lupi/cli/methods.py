@@ -11,7 +11,7 @@ from lupi.cli.output import Json, print_json
 
 if TYPE_CHECKING:
     from lupi.search import Choices, Space
-    from lupi.train.classical import Learner
+    from lupi.train.learners import Learner
 
 
 def methods(
@@ -22,7 +22,7 @@ def methods(
 
     Example: `lupi methods het-dropout`
     """
-    from lupi.train.classical import find_learner, learners
+    from lupi.train.learners import find_learner, learners
 
     if name is not None:
         method = find_learner(name)

@@ -6,7 +6,7 @@ from lupi.compare.settings import ArmSettings, ComparisonSettings
 from lupi.core import Control
 from lupi.errors import LupiError
 from lupi.settings import merge
-from lupi.train.classical import find_learner
+from lupi.train.learners import find_learner
 from lupi.train.settings import RunSettings
 
 

@@ -16,12 +16,11 @@ from lupi.compare.tuning import TuningSettings, try_for
 from lupi.core import Task
 from lupi.errors import LupiError
 from lupi.facts import Fact
-from lupi.methods.registry import build_method
 from lupi.preflight.look import look_at
 from lupi.records import Arm, Candidate, Design, Looks, Metric, PlannedRun, planned_trials
 from lupi.settings import unknown_name
 from lupi.tasks.registry import TaskLoader, resolve_task
-from lupi.train.classical import CLASSICAL, check_classical, find_learner
+from lupi.train.learners import find_learner, try_learner
 from lupi.train.settings import RunSettings
 
 
@@ -87,7 +86,7 @@ def make_plan(settings: ComparisonSettings, max_seeds: int | None = None) -> Pla
                     sees_xstar_at_test=method.sees_xstar_at_test,
                     xstar_frac=arm.xstar_frac,
                     family=with_control(family, control) if arm.xstar_fracs else "",
-                    classical=arm.method in CLASSICAL,
+                    classical=method.classical,
                 )
             )
             for size in sizes_of(settings, arm):
@@ -153,7 +152,7 @@ def _list_trials(
     trials: list[tuple[PlannedRun, RunSettings]] = []
     seeds, size = tuning.trial_seeds(settings.seeds), tuning.trial_size(settings.sizes)
     for family, name, arm in named_arms(settings):
-        if arm.method in CLASSICAL:
+        if find_learner(arm.method).classical:
             if arm.search is not None:
                 raise LupiError(
                     f"arms.{name}.search: {arm.method} chooses by validation rows itself, among "
@@ -189,10 +188,7 @@ def _try_out(run: RunSettings, largest: int, name: str, loader: TaskLoader) -> T
         task = loader.load(run.task, run.network).for_run(largest, run.seed)
         reveal = find_learner(run.method).sees_xstar_at_test
         task.splits(largest, run.seed, run.control, run.xstar_frac, reveal)
-        if run.method in CLASSICAL:
-            check_classical(CLASSICAL[run.method], task)
-        else:
-            build_method(run.method, run.settings, task.network(), task)
+        try_learner(run.method, run.settings, task)
     except LupiError as error:
         raise LupiError(f"arm {name}: {error}") from None
     return task

@@ -12,16 +12,18 @@ from filelock import FileLock
 from lightning_fabric import Fabric
 
 from lupi import __version__
+from lupi.classical.fitting import score_classical
+from lupi.classical.models import Classical
 from lupi.core import Batch, Method, Splits, Task, derive_seed
 from lupi.data.xstar.reveal import reveal
 from lupi.errors import LupiError
 from lupi.files import read_rows, write_json, write_text
-from lupi.methods.registry import build_method, find_method
+from lupi.methods.registry import build_method
 from lupi.records import FORMAT, read_result
 from lupi.tasks.registry import build_task
-from lupi.train.classical import CLASSICAL, score_classical
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import Fitted, Row, fit
+from lupi.train.learners import find_learner
 from lupi.train.processes import alone
 from lupi.train.samples import write_samples
 from lupi.train.settings import RunSettings
@@ -77,9 +79,10 @@ def _run(
 ) -> dict[str, Any]:
     torch.set_num_threads(settings.train.n_threads)
     task = load(settings.task, settings.network).for_run(settings.size, settings.seed)
-    if settings.method in CLASSICAL:
-        return _run_classical(settings, task) if fabric.is_global_zero else {}
-    splits = splits_for(find_method(settings.method), task, settings)
+    learner = find_learner(settings.method)
+    if issubclass(learner, Classical):
+        return _run_classical(learner, settings, task) if fabric.is_global_zero else {}
+    splits = splits_for(learner, task, settings)
     if settings.trial:
         splits = replace(splits, test=Sealed(), also={})
     preprocessing = task.preprocessing(settings.size, settings.seed)
@@ -156,9 +159,8 @@ def _generate(
     return signatures
 
 
-def _run_classical(settings: RunSettings, task: Task) -> dict[str, Any]:
+def _run_classical(model: type[Classical], settings: RunSettings, task: Task) -> dict[str, Any]:
     """Return a result like a network's, of a model that has no epochs and no student."""
-    model = CLASSICAL[settings.method]
     splits = task.splits(settings.size, settings.seed, settings.control, settings.xstar_frac)
     own, n_threads = model.Settings.parse(settings.settings, "settings"), settings.train.n_threads
     return {

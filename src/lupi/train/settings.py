@@ -8,7 +8,7 @@ from lupi.core import Control
 from lupi.records import run_identity
 from lupi.settings import Settings
 from lupi.tasks.registry import resolve_task
-from lupi.train.classical import find_learner
+from lupi.train.learners import find_learner
 
 
 class TrainSettings(Settings):

@@ -23,9 +23,9 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from lupi.classical.quadratic import Array, solve
 from lupi.data.xstar.given import check_xstar
 from lupi.errors import LupiError
-from lupi.svm.quadratic import Array, solve
 
 Kernel = Literal["linear", "rbf"]
 

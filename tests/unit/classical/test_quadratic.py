@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from lupi.classical.quadratic import solve
 from lupi.errors import LupiError
-from lupi.svm.quadratic import solve
 
 
 def test_a_program_solved_by_hand() -> None:

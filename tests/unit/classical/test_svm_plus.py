@@ -11,8 +11,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from lupi.classical.svm_plus import SVMPlus, solve_dual
 from lupi.errors import LupiError
-from lupi.svm.svm_plus import SVMPlus, solve_dual
 
 Array = NDArray[np.float64]
 FREE: dict[str, Any] = {"xstar_gamma": 1e6, "xstar_weight": 1e-4}

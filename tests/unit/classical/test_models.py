@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from conftest import digits_task
+from lupi.classical.fitting import check_classical, score_classical
+from lupi.classical.models import CLASSICAL
 from lupi.core import Splits
 from lupi.data.tables.vectors import VectorSplit
 from lupi.errors import LupiError
-from lupi.train.classical import CLASSICAL, check_classical, find_learner, score_classical
+from lupi.train.learners import find_learner
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
 from made_table import rows, table_task, write_csv

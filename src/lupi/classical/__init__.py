@@ -1,0 +1,1 @@
+"""Classical models: scikit-learn's, and SVM+, the first method for privileged information."""

@@ -1,0 +1,98 @@
+"""Classical models on the rows of a run: what a network must beat to be worth shipping.
+
+No students: a model like scikit-learn's learns from a run's training rows, its strength is chosen
+by the validation rows, and the test rows are read once. Their runs leave records like any other; in
+a verdict they are shown and never count for or against x*.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import softmax
+from threadpoolctl import threadpool_limits
+from torch import Tensor
+
+from lupi.classical.models import Classical
+from lupi.core import Batch, Split, Splits, Task, derive_seed
+from lupi.errors import LupiError
+
+SMALLEST_PROBABILITY = 1e-6
+
+
+def check_classical(model: type[Classical], task: Task) -> None:
+    """Refuse a task whose x is no vector, or whose y is none that the model predicts."""
+    if task.output_kind == "tokens":
+        raise LupiError(f"{model.name} learns from vectors; x is a sentence here")
+    if task.example().dim() != 2:
+        raise LupiError(
+            f"{model.name} learns from vectors; x is {tuple(task.example().shape[1:])} per row here"
+        )
+    if task.output_kind not in model.output_kinds:
+        raise LupiError(f"{model.name} tells classes apart; the target is a number here")
+
+
+def score_classical(
+    model: type[Classical], settings: Any, task: Task, splits: Splits, seed: int, n_threads: int
+) -> dict[str, dict[str, float]]:
+    """Fit every candidate, take the best on validation, and return its scores."""
+    from sklearn.dummy import DummyClassifier
+
+    train, val, test = (_whole(split) for split in (splits.train, splits.val, splits.test))
+    sign = 1 if task.metric.higher_is_better else -1
+    candidates = model.candidates(settings, task.output_kind, derive_seed(seed, model.name))
+    privileged = {"xstar": _xstar(train)} if model.uses_xstar else {}
+    if task.output_kind == "classes" and len(train.y.unique()) == 1:
+        candidates = [DummyClassifier(strategy="prior")]
+        privileged = {}
+    scored: list[tuple[float, Any]] = []
+    with threadpool_limits(n_threads):
+        for candidate in candidates:
+            candidate.fit(train.x.numpy(), train.y.numpy(), **privileged)
+            score = task.metrics(_output(candidate, task, val, val), val.y)[task.metric.name]
+            scored.append((sign * score, candidate))
+        best = max(scored, key=lambda pair: pair[0])[1]
+        return {
+            name: task.metrics(_output(best, task, part, val), part.y)
+            for name, part in (("val", val), ("test", test))
+        }
+
+
+def _whole(split: Split) -> Batch:
+    return next(iter(split.batches(max(len(split), 1))))
+
+
+def _xstar(rows: Batch) -> NDArray[np.float32]:
+    """Return x* (N, D), NaN where a row has none."""
+    xstar, has = rows.privileged()
+    return torch.where(has[:, None], xstar, torch.nan).numpy()
+
+
+def _output(fitted: Any, task: Task, rows: Batch, val: Batch) -> Tensor:
+    """Return what a network would: log-probabilities, or means with one variance for all."""
+    if task.output_kind == "classes":
+        return _log_probabilities(fitted, rows.x.numpy(), task.n_outputs)
+    mean = _predicted(fitted, rows.x)
+    error = _predicted(fitted, val.x) - val.y
+    logvar = error.square().mean().clamp(min=1e-8).log()
+    return torch.stack([mean, logvar.expand_as(mean)], 1)
+
+
+def _predicted(fitted: Any, x: Tensor) -> Tensor:
+    return torch.from_numpy(np.asarray(fitted.predict(x.numpy()), dtype=np.float32))
+
+
+def _log_probabilities(fitted: Any, x: NDArray[np.float32], n_classes: int) -> Tensor:
+    """Return (N, n_classes); a class that the training rows lack has the smallest probability.
+
+    The scores of a support vector machine count as logits: right in their order, not calibrated.
+    """
+    probabilities = np.zeros((len(x), n_classes), dtype=np.float32)
+    if hasattr(fitted, "predict_proba"):
+        probabilities[:, fitted.classes_] = fitted.predict_proba(x)
+    else:
+        scores = fitted.decision_function(x)
+        logits = scores if scores.ndim == 2 else np.stack([0 * scores, scores], axis=1)
+        probabilities[:, fitted.classes_] = softmax(logits, axis=1)
+    return torch.from_numpy(probabilities).clamp(min=SMALLEST_PROBABILITY).log()

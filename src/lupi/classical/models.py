@@ -1,0 +1,143 @@
+"""Families of classical models, by name. All but `svm-plus` learn from x alone.
+
+scikit-learn is imported where it is used: it takes seconds, and most processes never need it.
+"""
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from lupi.core import OutputKind, XstarKind
+from lupi.settings import Settings
+
+
+class Classical:
+    """A family of models, of which the validation rows choose one."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    classical: ClassVar[bool] = True
+    uses_xstar: ClassVar[bool] = False
+    sees_xstar_at_test: ClassVar[bool] = False
+    kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
+    output_kinds: ClassVar[tuple[OutputKind, ...]] = ("classes", "gaussian")
+    Settings: ClassVar[type[Settings]]
+
+    @staticmethod
+    def candidates(settings: Any, kind: OutputKind, seed: int) -> list[Any]:
+        """Return the models to choose from, not fitted."""
+        raise NotImplementedError
+
+
+class GradientBoostingSettings(Settings):
+    """What validation chooses from."""
+
+    max_iter: tuple[int, ...] = Field((20, 60, 200), min_length=1)
+    """Numbers of trees."""
+    min_samples_leaf: tuple[int, ...] = Field((5, 20), min_length=1)
+    """Rows in a leaf, at least."""
+    learning_rate: float = Field(0.1, gt=0, le=1)
+
+
+class GradientBoosting(Classical):
+    """Boosted trees."""
+
+    name = "gradient-boosting"
+    summary = "classical: boosted trees of x, no network"
+    Settings = GradientBoostingSettings
+
+    @staticmethod
+    def candidates(settings: GradientBoostingSettings, kind: OutputKind, seed: int) -> list[Any]:
+        """Return all pairs of sizes."""
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+        is_class = kind == "classes"
+        family = HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor
+        return [
+            family(
+                max_iter=max_iter,
+                min_samples_leaf=min_samples_leaf,
+                learning_rate=settings.learning_rate,
+                early_stopping=False,
+                random_state=seed % 2**32,
+            )
+            for max_iter in settings.max_iter
+            for min_samples_leaf in settings.min_samples_leaf
+        ]
+
+
+class LinearSettings(Settings):
+    """What validation chooses from."""
+
+    penalty: tuple[float, ...] = Field((0.01, 0.1, 1.0, 10.0, 100.0), min_length=1)
+    """Weights of the squared norm."""
+
+
+class Linear(Classical):
+    """Logistic or ridge regression."""
+
+    name = "linear"
+    summary = "classical: logistic or ridge regression of x, no network"
+    Settings = LinearSettings
+
+    @staticmethod
+    def candidates(settings: LinearSettings, kind: OutputKind, seed: int) -> list[Any]:
+        """Return one model per penalty."""
+        from sklearn.linear_model import LogisticRegression, Ridge
+
+        if kind == "classes":
+            return [LogisticRegression(C=1 / p, max_iter=5000) for p in settings.penalty]
+        return [Ridge(alpha=p) for p in settings.penalty]
+
+
+class SvmSettings(Settings):
+    """What validation chooses from."""
+
+    C: tuple[float, ...] = Field((0.1, 1.0, 10.0, 100.0), min_length=1)
+    """Prices of slack."""
+
+
+class Svm(Classical):
+    """A support vector machine: what SVM+ is without x*."""
+
+    name = "svm"
+    summary = "classical: support vector machine of x, no network"
+    output_kinds = ("classes",)
+    Settings = SvmSettings
+
+    @staticmethod
+    def candidates(settings: SvmSettings, kind: OutputKind, seed: int) -> list[Any]:
+        """Return one model per price."""
+        from sklearn.svm import SVC
+
+        return [SVC(C=C) for C in settings.C]
+
+
+class SvmPlusSettings(SvmSettings):
+    """What validation chooses from."""
+
+    xstar_weight: tuple[float, ...] = Field((0.01, 1.0, 100.0), min_length=1)
+    """Weights of the function from x* to slack; small: nearly a plain SVM."""
+
+
+class SvmPlus(Classical):
+    """SVM+ (Vapnik and Vashist 2009)."""
+
+    name = "svm-plus"
+    summary = "classical: support vector machine whose slacks are a function of x*"
+    uses_xstar = True
+    kinds = ("vector",)
+    output_kinds = ("classes",)
+    Settings = SvmPlusSettings
+
+    @staticmethod
+    def candidates(settings: SvmPlusSettings, kind: OutputKind, seed: int) -> list[Any]:
+        """Return all pairs of price and weight."""
+        from lupi.classical.svm_plus import SVMPlus
+
+        return [SVMPlus(C=C, xstar_weight=g) for C in settings.C for g in settings.xstar_weight]
+
+
+CLASSICAL: dict[str, type[Classical]] = {
+    model.name: model for model in (GradientBoosting, Linear, Svm, SvmPlus)
+}

@@ -1,1 +1,0 @@
-"""SVM+, the classical method for privileged information."""

@@ -1,0 +1,33 @@
+"""Everything that can be an arm, by name: methods, and classical models."""
+
+from typing import Any
+
+from lupi.classical.fitting import check_classical
+from lupi.classical.models import CLASSICAL, Classical
+from lupi.core import Method, Task
+from lupi.errors import LupiError
+from lupi.methods.registry import build_method, methods
+from lupi.settings import unknown_name
+
+Learner = type[Method] | type[Classical]
+
+
+def learners() -> dict[str, Learner]:
+    """Return all that can be an arm, by name: methods, then classical models."""
+    return {**methods(), **CLASSICAL}
+
+
+def find_learner(name: str) -> Learner:
+    """Return the method or classical model of this name."""
+    if name not in learners():
+        raise LupiError(unknown_name("method", name, list(learners())))
+    return learners()[name]
+
+
+def try_learner(name: str, settings: dict[str, Any], task: Task) -> None:
+    """Refuse a task that a method or model can't learn; a method is built once to find out."""
+    learner = find_learner(name)
+    if issubclass(learner, Classical):
+        check_classical(learner, task)
+    else:
+        build_method(name, settings, task.network(), task)
