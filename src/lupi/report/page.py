@@ -53,6 +53,14 @@ GLYPHS = {
 """The markers of the figures, for the legend."""
 
 
+CONTROLS = {
+    "shuffled": "the same arm with the x* of another row",
+    "constant": "with the mean of all x*",
+    "random": "with x* drawn at random",
+    "lexicon": "with the words of a list as x*",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Gallery:
     """Sample images or texts, and the run they are from."""
@@ -111,6 +119,7 @@ def render(
         points="points" if is_share(summary.metric) else summary.metric,
         trivial=None if summary.trivial is None else score(summary.trivial, summary.metric),
         facts=record.facts,
+        controls=_explained(summary),
         learning=draw_learning(summary, styles),
         forest=draw_forest(summary, styles),
         margin=any(cell.margin for arm in summary.arms for cell in arm.cells),
@@ -184,6 +193,15 @@ def _gallery(record: ComparisonRecord, summary: Summary, warnings: list[str]) ->
         except LupiError as error:
             warnings.append(str(error))
     return None
+
+
+def _explained(summary: Summary) -> dict[str, str]:
+    """Say what stands in the place of x* in the controls that there are."""
+    there = {arm.control for arm in summary.arms}
+    found = {f"…/{control}": text for control, text in CONTROLS.items() if control in there}
+    if any(arm.sees_xstar_at_test for arm in summary.arms):
+        found["oracle"] = "sees x* when it predicts too, which nobody can ship: what x* could give"
+    return found
 
 
 def _classes(folder: Path) -> Sequence[str]:

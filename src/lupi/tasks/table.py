@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Control, OneOutputPerRow, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.subsets import nested_rows, rows_with_xstar
+from lupi.data.tables.cells import odd_columns
 from lupi.data.tables.columns import load_table
 from lupi.data.tables.encoder import TableEncoder, column_kinds
 from lupi.data.tables.leaks import find_leaks
@@ -157,6 +158,7 @@ class TableTask(OneOutputPerRow):
             Fact("x*", self._columns(table.privileged)),
             Fact("y", f"{self._target}, {about}"),
             *(Fact("cells", cells.sentence) for cells in table.bad_cells),
+            *(Fact("columns", text) for text in odd_columns(rows.frame, self._kinds)),
         )
 
     def _columns(self, names: Sequence[str]) -> str:

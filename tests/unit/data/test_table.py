@@ -2,9 +2,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from lupi.data.tables.cells import odd_columns
 from lupi.data.tables.columns import Table, load_table
+from lupi.data.tables.encoder import column_kinds
 from lupi.errors import LupiError
 from lupi.records import Design
 from made_table import HEADER, rows, settings_of, write_csv
@@ -255,3 +258,21 @@ def test_the_fingerprint_of_the_files_is_a_setting(path: Path) -> None:
 def test_fractions_leave_rows_to_train_on(path: Path) -> None:
     with pytest.raises(LupiError, match="must leave rows for training"):
         settings_of(path, val_frac=0.5, test_frac=0.5)
+
+
+def test_columns_that_tell_nothing_or_may_be_others() -> None:
+    n = 100
+    frame = pd.DataFrame(
+        {
+            "same": ["a"] * n,
+            "empty": [None] * n,
+            "name": [f"person {i}" for i in range(n)],
+            "km": ["far" if i % 5 == 0 else str(i % 7) for i in range(n)],
+            "van": ["old", "new"] * (n // 2),
+            "weight": np.arange(n) / 3,
+        }
+    )
+    found = list(odd_columns(frame, column_kinds(frame)))
+    assert [sentence.split("'")[1] for sentence in found] == ["same", "empty", "name", "km"]
+    assert "has 100 different texts in 100 rows" in found[2]
+    assert "was taken for categories, as only 80 of 100 cells are numbers" in found[3]

@@ -1,16 +1,20 @@
 """Cells that are no numbers in columns of numbers: they count as missing, and are named."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lupi.data.tables.encoder import is_number
+from lupi.data.tables.encoder import MAX_CATEGORIES, ColumnKind, is_number
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOSTLY = 0.9
 """A column whose cells are numbers to this extent is a column of numbers."""
+SOME = 0.5
+"""With this share of numbers a column of categories may be meant as numbers."""
+FREE_TEXT = 0.5
+"""With this share of different texts a column holds names or sentences."""
 N_EXAMPLES = 3
 
 
@@ -60,6 +64,32 @@ def read_numbers(
         examples = tuple(dict.fromkeys(str(text) for text in values[is_bad]))[:N_EXAMPLES]
         bad.append(BadCells(name, int(is_bad.sum()), len(frame), examples))
     return (frame.assign(**changed) if changed else frame), bad
+
+
+def odd_columns(frame: "pd.DataFrame", kinds: Mapping[str, ColumnKind]) -> Iterator[str]:
+    """Yield a sentence for each column that tells nothing, or may be other than it was taken for.
+
+    Args:
+        frame: rows of the table.
+        kinds: what its columns were taken for; others are not looked at.
+    """
+    for name, kind in kinds.items():
+        given = frame[name].dropna()
+        n_values = given.nunique()
+        if n_values < 2:
+            yield f"column {name!r} has {n_values or 'no'} value in all rows: it tells nothing"
+        elif kind == "category" and n_values > max(MAX_CATEGORIES, FREE_TEXT * len(given)):
+            yield (
+                f"column {name!r} has {n_values:,} different texts in {len(given):,} rows: only "
+                "texts that training rows have twice count; if these are names, ignore them"
+            )
+        elif kind == "category" and given.dtype.kind == "O":
+            n_numbers = int(_numbers(given, ".").notna().sum())
+            if n_numbers >= SOME * len(given):
+                yield (
+                    f"column {name!r} was taken for categories, as only {n_numbers:,} of "
+                    f"{len(given):,} cells are numbers; correct the others if it holds numbers"
+                )
 
 
 def _numbers(values: "pd.Series[Any]", decimal: str) -> "pd.Series[Any]":
