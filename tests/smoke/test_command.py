@@ -80,6 +80,7 @@ def test_until_decided(here: Here, settings: str) -> None:
     assert code == 0
     assert json.loads(printed)["looks"] == [2]
     assert "first look at 2 seeds" in said
+    assert "the budget of 2 seeds is out; without an answer: het-dropout at n = 20" in said
     code, _, said = here("compare", settings, "--max-seeds", "9")
     assert code == 2
     assert "--max-seeds is for --until-decided" in said

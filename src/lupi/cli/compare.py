@@ -190,6 +190,8 @@ def run_comparison(
             if phase.is_tuned and plan.until_decided:
                 looks.say_what_is_open(plan, phase, folder)
             do_runs(phase, folder, engine)
+    if plan.until_decided:
+        looks.say_how_it_ended(folder)
     summary = print_summary(folder, as_json, command)
     if plan.settings.task["name"] != "translation":  # whose student is used by `lupi translate`
         say(f"to ship a student: lupi export {folder} --out FOLDER")

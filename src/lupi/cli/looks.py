@@ -49,6 +49,8 @@ def say_what_is_open(plan: "Plan", phase: "Plan", folder: Path) -> None:
         say(f"first look at {n_seeds} seeds")
         return
     now = [run for run, _ in phase.runs if run.run_id not in done]
+    if not now:
+        return
     cells = {(run.arm, run.size) for run in now}
     rest = [r for r, _ in plan.runs if r.run_id not in done and (r.arm, r.size) in cells]
     named = ", ".join(f"{arm} at n = {size}" for arm, size in open_questions(record))
@@ -57,3 +59,17 @@ def say_what_is_open(plan: "Plan", phase: "Plan", folder: Path) -> None:
         f"{time_text(seconds_of(record, now))} of one worker; at most {len(rest)} runs, "
         f"{time_text(seconds_of(record, rest))}, if nothing is decided before the budget is out"
     )
+
+
+def say_how_it_ended(folder: Path) -> None:
+    """Tell whether every question has an answer, or the budget is out."""
+    from lupi.evidence.open_questions import open_questions
+    from lupi.records import read_comparison
+
+    record = read_comparison(folder)
+    n_seeds = max(Counter((run.plan.arm, run.plan.size) for run in record.runs).values())
+    named = ", ".join(f"{arm} at n = {size}" for arm, size in open_questions(record))
+    if named:
+        say(f"the budget of {n_seeds} seeds is out; without an answer: {escape(named)}")
+    else:
+        say(f"every question has an answer, with {n_seeds} seeds or fewer")

@@ -121,12 +121,14 @@ def _look_by_look(plan: Plan, folder: Path) -> Iterator[Plan]:
             if (planned.arm, planned.size, planned.seed) in taken
         ]
         phase = replace(plan, runs=runs, looks=looks)
-        if len(record_of(phase, folder).finished) < len(runs):
+        is_missing = len(record_of(phase, folder).finished) < len(runs)
+        if is_missing:
             yield phase
         wanted &= open_cells(record_of(phase, folder))
         if not wanted:
             break
-    yield phase  # nothing is left to do, but the record shall be of all these runs
+    if not is_missing:
+        yield phase  # nothing is left to do, but the record shall be of all these runs
 
 
 def record_of(plan: Plan, folder: Path) -> ComparisonRecord:
