@@ -16,19 +16,22 @@ from torch import Tensor
 
 from lupi.classical.models import Classical
 from lupi.core import Batch, Split, Splits, Task, derive_seed
+from lupi.data.text.text_rows import presence_features
 from lupi.errors import LupiError
 
 SMALLEST_PROBABILITY = 1e-6
 
 
 def check_classical(model: type[Classical], task: Task) -> None:
-    """Refuse a task whose x is no vector, or whose y is none that the model predicts."""
+    """Refuse a task whose x is no vector and no text, or whose x* or y the model can't use."""
     if task.output_kind == "tokens":
         raise LupiError(f"{model.name} learns from vectors; x is a sentence here")
     if task.example().dim() != 2:
         raise LupiError(
             f"{model.name} learns from vectors; x is {tuple(task.example().shape[1:])} per row here"
         )
+    if task.xstar_kind not in model.kinds:
+        raise LupiError(f"{model.name} can't use x* of kind {task.xstar_kind}; it uses vectors")
     if task.output_kind not in model.output_kinds:
         raise LupiError(f"{model.name} tells classes apart; the target is a number here")
 
@@ -40,6 +43,11 @@ def score_classical(
     from sklearn.dummy import DummyClassifier
 
     train, val, test = (_whole(split) for split in (splits.train, splits.val, splits.test))
+    if task.places == "words":  # what a bag of words sees
+        n_words = int(train.x.max()) + 1
+        train, val, test = (
+            rows._replace(x=presence_features(rows.x, n_words)) for rows in (train, val, test)
+        )
     sign = 1 if task.metric.higher_is_better else -1
     candidates = model.candidates(settings, task.output_kind, derive_seed(seed, model.name))
     privileged = {"xstar": _xstar(train)} if model.uses_xstar else {}

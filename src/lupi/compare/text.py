@@ -43,6 +43,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "contrast": {"method": "contrast", "controls": ["shuffled"]},
     "views": {"method": "views", "controls": ["shuffled"]},
     "oracle": {"method": "oracle"},
+    "linear": {"method": "linear", "settings": {"penalty": [0.001, 0.01, 0.1, 1.0, 10.0]}},
 }
 
 

@@ -14,6 +14,7 @@ from lupi.errors import LupiError
 from lupi.train.learners import find_learner
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
+from made_reviews import text_task
 from made_table import rows, table_task, write_csv
 
 
@@ -119,3 +120,14 @@ def test_a_run_on_a_table(tmp_path: Path, method: str) -> None:
     assert RunSettings.parse(raw, "").resolve().run_id != settings.run_id
     with pytest.raises(LupiError, match="has changed since this run was planned"):
         run(settings, tmp_path / "c")
+
+
+def test_classical_models_see_which_words_a_text_has() -> None:
+    task, numbers = text_task(200), text_task(60, kind="regression")
+    splits = task.splits(100, 0)
+    trivial = task.trivial(splits.train, splits.test)
+    assert score("linear", task, splits)["test"]["auc"] > 0.1 + trivial["auc"]
+    scores = score("linear", numbers, numbers.splits(30, 0))
+    assert set(scores["test"]) == {"r2", "rmse", "log_likelihood"}
+    with pytest.raises(LupiError, match=r"svm-plus can't use x\* of kind region"):
+        check_classical(CLASSICAL["svm-plus"], task)

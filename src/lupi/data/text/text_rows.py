@@ -3,10 +3,21 @@
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from lupi.core import Batch
+
+
+def presence_features(x: Tensor, n_words: int) -> Tensor:
+    """Return which words each text has, (N, n_words - 1), as rows of length 1.
+
+    Args:
+        x: word numbers (N, T) below `n_words`, 0 for none.
+        n_words: numbers of words.
+    """
+    has_word = torch.zeros(len(x), n_words).scatter_(1, x, 1.0)[:, 1:]
+    return nn.functional.normalize(has_word)
 
 
 class TextSplit:

@@ -1,0 +1,57 @@
+"""The comparison that columns of a file with texts stand for."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lupi.compare.plan import make_plan
+from lupi.compare.settings import ComparisonSettings
+from lupi.compare.text import default_sizes, text_comparison
+from lupi.data.text.made_reviews import write_reviews
+from lupi.errors import LupiError
+from made_reviews import COLUMNS, write_csv
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> dict[str, Any]:
+    write_reviews(tmp_path / "my reviews.csv", 160)
+    return {"path": str(tmp_path / "my reviews.csv"), **COLUMNS}
+
+
+def test_it_is_a_whole_plan(task: dict[str, Any]) -> None:
+    raw = text_comparison(task)
+    assert (raw["name"], raw["sizes"]) == ("my-reviews", [50])
+    plan = make_plan(ComparisonSettings.parse(raw, ""))
+    assert [arm.name for arm in plan.arms] == [
+        *("no-xstar", "gaussian-dropout", "het-dropout", "het-dropout/shuffled"),
+        *("het-dropout/random", "contrast", "contrast/shuffled", "views", "views/shuffled"),
+        *("oracle", "linear"),
+    ]
+    assert plan.metric.name == "accuracy"
+
+
+def test_numbers_have_no_contrast(task: dict[str, Any]) -> None:
+    path = Path(task["path"])
+    names, *rows = csv.reader(io.StringIO(path.read_text(), newline=""))
+    write_csv(path, [names, *([text, len(text), spans] for text, _, spans in rows)])
+    raw = text_comparison(task)
+    assert "contrast" not in raw["arms"]
+    assert make_plan(ComparisonSettings.parse(raw, "")).metric.name == "r2"
+
+
+def test_test_rows_without_rationales_have_no_oracle(task: dict[str, Any], tmp_path: Path) -> None:
+    names, *rows = csv.reader(io.StringIO(Path(task["path"]).read_text(), newline=""))
+    test = write_csv(tmp_path / "test.csv", [names[:2], *(row[:2] for row in rows)])
+    assert "oracle" not in text_comparison({**task, "test": str(test)})["arms"]
+
+
+def test_sizes_leave_seeds_rows_of_their_own() -> None:
+    assert default_sizes(1000, 2000) == [50, 100, 200, 400]
+    assert default_sizes(300, 600) == [50, 100, 200]
+    assert default_sizes(60, 120) == [40]
+    assert default_sizes(25, 50) == [20]
+    with pytest.raises(LupiError, match="19 rows are left for training"):
+        default_sizes(19, 40)
