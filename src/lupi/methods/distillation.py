@@ -1,11 +1,17 @@
-"""Generalised distillation: a teacher learns from x* alone, the student from labels and teacher.
+"""Distillation: a teacher learns first, then the student from labels and teacher.
 
-    s = softmax(f*(x*) / T),   loss = (1 - lambda) * CE(y, f(x)) + lambda * CE(s, f(x))
+    s = softmax(teacher / T),   loss = (1 - lambda) * CE(y, f(x)) + lambda * CE(s, f(x))
 
-Lopez-Paz, Bottou, Schölkopf, Vapnik: "Unifying distillation and privileged information", ICLR
-2016. T = lambda = 1 is what the paper's text fixes; it scans both on MNIST. What is ours: where
-x* is a region, the teacher is a network like the student that sees the blacked-out image; where
-y is a number, the teacher gives a normal distribution (the paper's SARCOS: a number).
+The teacher of `distillation` sees x* alone: Lopez-Paz, Bottou, Schölkopf, Vapnik: "Unifying
+distillation and privileged information", ICLR 2016. T = lambda = 1 is what the paper's text fixes;
+it scans both on MNIST. What is ours: where x* is a region, the teacher is a network like the
+student that sees x restricted to it; where y is a number, the teacher gives a normal distribution
+(the paper's SARCOS: a number).
+
+That of `self-distillation` sees x. It is the control (is it only soft labels?): the same loss and
+stages, and a network like the student with its own initial weights. Hinton, Vinyals, Dean:
+"Distilling the Knowledge in a Neural Network", 2015; Furlanello et al.: "Born-Again Neural
+Networks", ICML 2018.
 """
 
 from typing import ClassVar
@@ -14,15 +20,15 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
+from lupi.core import Batch, Inputs, Losses, Method, RowLoss, Stage, Task
 from lupi.data.xstar.restrict import restrict
-from lupi.nn.soft_labels import SoftReading, count_outputs, imitation_loss
+from lupi.nn.soft_labels import SoftReading, imitation_loss
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
 
-class DistillationSettings(Settings):
-    """The teacher, and how much it is believed."""
+class SelfDistillationSettings(Settings):
+    """The teacher, and how much it is believed. Give distillation and its control the same."""
 
     temperature: float = Field(1.0, gt=0, le=1000)
     """T: the higher, the softer the teacher's labels."""
@@ -35,6 +41,11 @@ class DistillationSettings(Settings):
     """Of the teacher; by default as many as the run's."""
     teacher_lr: float | None = Field(None, gt=0, le=100)
     """Learning rate of the teacher; by default the run's."""
+
+
+class DistillationSettings(SelfDistillationSettings):
+    """The teacher, and how much it is believed."""
+
     n_hidden: int = Field(64, ge=1)
     """Units of the teacher's hidden layer where x* is a vector."""
 
@@ -54,7 +65,6 @@ class Distillation(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: DistillationSettings) -> None:
         super().__init__(net, task, settings)
-        n_outputs = count_outputs(net, task.example(), task.output_kind)
         self.teacher: nn.Module
         if task.xstar_kind == "region":
             self.teacher = task.network()
@@ -62,15 +72,12 @@ class Distillation(Method):
             self.teacher = nn.Sequential(
                 nn.Linear(task.xstar_dim, settings.n_hidden),
                 nn.ReLU(),
-                nn.Linear(settings.n_hidden, n_outputs),
+                nn.Linear(settings.n_hidden, task.n_outputs),
             )
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the teacher's stage and the student's."""
-        changes = {"epochs": self.settings.teacher_epochs, "lr": self.settings.teacher_lr}
-        train = {key: value for key, value in changes.items() if value is not None}
-        teacher = Stage("teacher", learns=(self.teacher,), validates=False, train=train)
-        return teacher, Stage(learns=(self.net,))
+        return _stages(self, self.teacher)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the teacher's loss on the rows with x*, or the student's on all rows."""
@@ -78,7 +85,9 @@ class Distillation(Method):
         seen = restrict(batch.x, xstar) if self.task.xstar_kind == "region" else xstar
         if self.stage == "teacher":
             return self._teacher_loss(batch, seen, has)
-        return self._student_loss(batch, seen, has)
+        hard, soft = _hard_and_soft(self, self.teacher, batch, seen)
+        weight = self.settings.imitation * has  # a row without x* has its label alone
+        return Losses({"task": RowLoss((1 - weight) * hard), "imitation": RowLoss(weight * soft)})
 
     def _teacher_loss(self, batch: Batch, seen: Tensor, has: Tensor) -> Losses:
         values = torch.zeros(0, device=has.device)
@@ -87,13 +96,47 @@ class Distillation(Method):
                 values = self.task.example_loss(self.teacher(seen[has]), batch.y[has])
         return Losses({"teacher": RowLoss(values, only_xstar=True)})
 
-    def _student_loss(self, batch: Batch, seen: Tensor, has: Tensor) -> Losses:
-        """A row without x* has its label alone."""
-        with torch.no_grad():
-            advice = self.teacher.eval()(seen)
-        output = self.net(batch.x)
-        weight = self.settings.imitation * has
-        hard = self.task.example_loss(output, batch.y)
-        s, kind = self.settings, self.task.output_kind
-        soft = imitation_loss(output, advice, s.temperature, s.reading, kind)
-        return Losses({"task": RowLoss((1 - weight) * hard), "imitation": RowLoss(weight * soft)})
+
+class SelfDistillation(Method):
+    """Train a teacher on x, then the student on labels and on what the teacher says."""
+
+    name = "self-distillation"
+    summary = "control of distillation: the teacher sees x, not x*"
+    uses_xstar = False
+    Settings = SelfDistillationSettings
+    search = Distillation.search
+
+    def __init__(self, net: nn.Module, task: Task, settings: SelfDistillationSettings) -> None:
+        super().__init__(net, task, settings)
+        self.teacher = task.network()
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the teacher's stage and the student's."""
+        return _stages(self, self.teacher)
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the teacher's loss, or the student's."""
+        if self.stage == "teacher":
+            return Losses({"teacher": self.task_loss(self.teacher(batch.x), batch)})
+        hard, soft = _hard_and_soft(self, self.teacher, batch, batch.x)
+        weight = self.settings.imitation
+        return Losses({"task": RowLoss(hard, 1 - weight), "imitation": RowLoss(soft, weight)})
+
+
+def _stages(method: Method, teacher: nn.Module) -> tuple[Stage, ...]:
+    changes = {"epochs": method.settings.teacher_epochs, "lr": method.settings.teacher_lr}
+    train = {key: value for key, value in changes.items() if value is not None}
+    first = Stage("teacher", learns=(teacher,), validates=False, train=train)
+    return first, Stage(learns=(method.net,))
+
+
+def _hard_and_soft(
+    method: Method, teacher: nn.Module, batch: Batch, seen: Inputs
+) -> tuple[Tensor, Tensor]:
+    """Return the student's loss of each row (B,): with its label, and with the teacher's output."""
+    with torch.no_grad():
+        advice = teacher.eval()(seen)
+    output = method.net(batch.x)
+    hard = method.task.example_loss(output, batch.y)
+    s, kind = method.settings, method.task.output_kind
+    return hard, imitation_loss(output, advice, s.temperature, s.reading, kind)

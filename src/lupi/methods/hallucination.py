@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.xstar.restrict import restrict
 from lupi.nn.batchnorm import untracked
-from lupi.nn.taps import leaving, linear_layers, try_pass
+from lupi.nn.taps import leaving, linear_layers
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -77,9 +77,8 @@ class Hallucination(Method):
             self.xstar_head = fresh.get_submodule("head") if self.net.shares_trunk else fresh
         else:
             n_units = imitated.out_features
-            n_outputs = try_pass(net, task.example()).shape[-1]
             self.xstar_head = nn.Sequential(
-                nn.Linear(task.xstar_dim, n_units), nn.ReLU(), nn.Linear(n_units, n_outputs)
+                nn.Linear(task.xstar_dim, n_units), nn.ReLU(), nn.Linear(n_units, task.n_outputs)
             )
 
     def loss(self, batch: Batch) -> Losses:

@@ -19,7 +19,6 @@ from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
 from lupi.data.images.regions import blackout, mask_box
 from lupi.errors import LupiError
 from lupi.methods.het_dropout_settings import HetDropoutSettings, check_effects
-from lupi.nn.batchnorm import untracked
 from lupi.nn.layouts import SiteShape, site_shapes
 from lupi.nn.noise import HeteroscedasticDropout, SiteNoise
 from lupi.nn.noise.encoders import (
@@ -30,6 +29,7 @@ from lupi.nn.noise.encoders import (
 )
 from lupi.nn.noise.priors import Prior, RegionPrior, dropout_variance
 from lupi.nn.sites import Site, find_sites, site_module
+from lupi.nn.trunk import check_trunk, trunk_features
 from lupi.search import Range, Space
 from lupi.whole_batch import WHOLE
 
@@ -148,30 +148,20 @@ class HetDropout(Method):
         passing: Tensor = torch.arange(len(batch.y)) < math.ceil(frac * len(batch.y))
         return passing
 
-    @torch.no_grad()
     def _trunk_features(self, batch: Batch, mask: Tensor, has: Tensor) -> Tensor:
-        """Pass blacked-out images through the student's convolutions, (B, features).
-
-        No graph, as the paper cuts this gradient. Batch norms use the batch's statistics without
-        recording them, and see only the rows that have x*.
-        """
-        trunk, x, whole = self.net.get_submodule("trunk"), batch.x, batch.whole
+        """Pass the blacked-out images of rows with x* through the convolutions, (B, features)."""
+        x, whole = batch.x, batch.whole
         features: Tensor = x.new_zeros(len(x), self._n_features)
         if whole.any_xstar(has):
-            with whole.only_xstar(), untracked(trunk):
-                features[has] = trunk(blackout(x[has], mask[has])).to(features.dtype)
+            with whole.only_xstar():
+                seen = trunk_features(self.net, blackout(x[has], mask[has]))
+            features[has] = seen.to(features.dtype)
         return features
 
     def _count_features(self) -> int:
         """Return how many features the shared convolutions give."""
-        if not isinstance(getattr(self.net, "trunk", None), nn.Module):
-            raise LupiError(
-                "fc_input: blackout passes images through the network's `trunk`, and this one "
-                "has none; use `fc_input: box`, or call its convolutions `trunk`"
-            )
-        with torch.no_grad(), untracked(self.net):
-            features: Tensor = self.net.get_submodule("trunk")(self.task.example())
-        return features.shape[1]
+        check_trunk(self.net, "fc_input: blackout", "use `fc_input: box`, or ")
+        return trunk_features(self.net, self.task.example()).shape[1]
 
     def _layer(self, site: str, hstar: nn.Module | None) -> HeteroscedasticDropout:
         s, found = self.settings, self._shapes[site]

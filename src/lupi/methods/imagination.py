@@ -18,8 +18,9 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.nn.layouts import site_shapes
-from lupi.nn.seq2seq import Memory, Seq2Seq
+from lupi.nn.seq2seq import Memory
 from lupi.nn.sites import find_sites, reading
+from lupi.nn.taps import leaving, try_pass
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -49,8 +50,10 @@ class Imagination(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: ImaginationSettings) -> None:
         super().__init__(net, task, settings)
-        if isinstance(net, Seq2Seq):
-            n_features = net.encoder.embedding.embedding_dim
+        if task.output_kind == "tokens":
+            with leaving(net.get_submodule("encoder")) as memories:
+                try_pass(net, task.example())
+            n_features = _mean_state(memories[0]).shape[1]
         else:
             name, (shape, _) = list(
                 site_shapes(net, find_sites(net, ["*"]), task.example()).items()
@@ -75,9 +78,10 @@ class Imagination(Method):
 
     def _pass(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the student's output, and the features (B, n) that x* is predicted from."""
-        if isinstance(self.net, Seq2Seq):
-            memory = self.net.encode(batch.x)
-            return self.net.decode(batch.x, memory), _mean_state(memory)
+        if self.task.output_kind == "tokens":
+            with leaving(self.net.get_submodule("encoder")) as memories:
+                output = self.net(batch.x)
+            return output, _mean_state(memories[0])
         with reading(self._site) as seen:
             output = self.net(batch.x)
         (features,) = seen.values()

@@ -13,16 +13,14 @@ network whose gradient is multiplied by 1e-8 would not learn), and does not move
 
 from typing import ClassVar, Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.xstar.restrict import restrict
-from lupi.errors import LupiError
-from lupi.nn.batchnorm import untracked
 from lupi.nn.heads import head_like
+from lupi.nn.trunk import check_trunk, trunk_features
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -53,7 +51,10 @@ class MimlFcn(Method):
     def __init__(self, net: nn.Module, task: Task, settings: MimlFcnSettings) -> None:
         super().__init__(net, task, settings)
         if settings.reading == "paper":
-            n_in = task.xstar_dim if task.xstar_kind == "vector" else self._count_features()
+            n_in = task.xstar_dim
+            if task.xstar_kind == "region":
+                check_trunk(net, "miml-fcn")
+                n_in = trunk_features(net, task.example()).shape[1]
             self.slack = head_like(net, task.example(), n_in, 1)
 
     def loss(self, batch: Batch) -> Losses:
@@ -85,17 +86,5 @@ class MimlFcn(Method):
     def _slack(self, x: Tensor, xstar: Tensor) -> Tensor:
         """Return what x* lets expect of the loss of each row, never negative."""
         if self.task.xstar_kind == "region":
-            trunk = self.net.get_submodule("trunk")
-            with torch.no_grad(), untracked(trunk):
-                xstar = trunk(restrict(x, xstar))  # (B, features)
+            xstar = trunk_features(self.net, restrict(x, xstar))
         return F.softplus(self.slack(xstar)).squeeze(1)
-
-    def _count_features(self) -> int:
-        if not isinstance(getattr(self.net, "trunk", None), nn.Module):
-            raise LupiError(
-                "miml-fcn passes blacked-out images through the network's `trunk`, and this one "
-                "has none; call its convolutions `trunk`"
-            )
-        with torch.no_grad(), untracked(self.net):
-            features: Tensor = self.net.get_submodule("trunk")(self.task.example())
-        return features.shape[1]

@@ -9,6 +9,8 @@ h's last features and x*. Of sentences, x* changes the first state of the decode
 Liu, Campbell, EMNLP 2017).
 """
 
+from typing import cast
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -42,11 +44,11 @@ class OracleNetwork(nn.Module):
             self.xstar_net = task.network()
         else:
             with entering(linear_layers(net)[-1]) as seen:
-                output = try_pass(net, task.example())
+                try_pass(net, task.example())
             self.xstar_net = nn.Sequential(
                 nn.Linear(seen[0].shape[-1] + task.xstar_dim, n_hidden),
                 nn.ReLU(),
-                nn.Linear(n_hidden, output.shape[-1]),
+                nn.Linear(n_hidden, task.n_outputs),
             )
 
     def forward(self, x: Tensor | tuple[Tensor, Tensor, Tensor]) -> Tensor:
@@ -90,8 +92,8 @@ class Oracle(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: OracleSettings) -> None:
         whole = (
-            VectorStarted(net, task.xstar_dim)
-            if isinstance(net, Seq2Seq)
+            VectorStarted(cast(Seq2Seq, net), task.xstar_dim)
+            if task.output_kind == "tokens"
             else OracleNetwork(net, task, settings.n_hidden)
         )
         super().__init__(whole, task, settings)

@@ -64,7 +64,7 @@ class Tram(Method):
     def __init__(self, net: nn.Module, task: Task, settings: TramSettings) -> None:
         super().__init__(net, task, settings)
         with entering(self._own_head) as seen:
-            output = try_pass(net, task.example())
+            try_pass(net, task.example())
         if seen[0].dim() != 2:
             raise LupiError(
                 f"head: what enters {settings.head!r} is {tuple(seen[0].shape[1:])} per row; tram "
@@ -77,7 +77,7 @@ class Tram(Method):
         if task.xstar_kind == "region":
             n_xstar = n_features if settings.region_input == "blackout" else 4
         self._n_features = n_features
-        self.joint = JointHead(n_features, n_xstar, settings.n_hidden, output.shape[-1])
+        self.joint = JointHead(n_features, n_xstar, settings.n_hidden, task.n_outputs)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the loss of the head that sees x*, plus that of the student's own."""

@@ -11,12 +11,10 @@ Hinton, Vinyals, Dean: "Distilling the Knowledge in a Neural Network", 2015; Lop
 
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from lupi.core import OutputKind
-from lupi.errors import LupiError
 from lupi.nn.gaussian import gaussian_cross_entropy, moments
-from lupi.nn.taps import try_pass
 
 SoftReading = Literal["paper", "official", "hinton"]
 """paper: the student at temperature 1; official: the same times T^2, as in the authors' code;
@@ -39,14 +37,3 @@ def imitation_loss(
         soft = (teacher / temperature).softmax(1)  # (B, K)
         each = -(soft * (student / own).log_softmax(1)).sum(1)
     return each if reading == "paper" else temperature**2 * each
-
-
-def count_outputs(net: nn.Module, x: Tensor, kind: OutputKind) -> int:
-    """Return how many numbers a network gives per row; refuse classes that are no logits."""
-    output = try_pass(net, x)
-    if kind == "classes" and (output.dim() != 2 or output.shape[1] < 2):
-        raise LupiError(
-            "distillation softens the probabilities of classes; this network's output is "
-            f"{tuple(output.shape[1:])} per row, not two or more class logits"
-        )
-    return output.shape[1]

@@ -30,9 +30,9 @@ def entering(layer: nn.Module, cut: bool = False) -> Iterator[list[Tensor]]:
 
 
 @contextlib.contextmanager
-def leaving(layer: nn.Module) -> Iterator[list[Tensor]]:
-    """Collect what leaves a layer in passes inside the block."""
-    seen: list[Tensor] = []
+def leaving(layer: nn.Module) -> Iterator[list[Any]]:
+    """Collect what leaves a layer in passes inside the block: tensors, or what else it returns."""
+    seen: list[Any] = []
     handle = layer.register_forward_hook(lambda module, inputs, output: seen.append(output))
     try:
         yield seen

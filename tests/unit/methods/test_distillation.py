@@ -4,8 +4,12 @@ from torch import nn
 
 from conftest import VectorTask, digits_task
 from lupi.core import Batch
-from lupi.methods.distillation import Distillation, DistillationSettings
-from lupi.methods.self_distillation import SelfDistillation, SelfDistillationSettings
+from lupi.methods.distillation import (
+    Distillation,
+    DistillationSettings,
+    SelfDistillation,
+    SelfDistillationSettings,
+)
 from reduced import losses_of
 
 

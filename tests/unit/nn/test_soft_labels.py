@@ -2,10 +2,8 @@ import math
 
 import pytest
 import torch
-from torch import nn
 
-from lupi.errors import LupiError
-from lupi.nn.soft_labels import count_outputs, imitation_loss
+from lupi.nn.soft_labels import imitation_loss
 
 # softmax(log 9, 0) = (.9, .1); at temperature 2 the teacher says (.75, .25)
 TEACHER = torch.tensor([[math.log(9), 0.0]])
@@ -33,9 +31,3 @@ def test_a_student_that_agrees_has_the_least_loss() -> None:
     teacher = torch.randn(5, 4)
     other = teacher + torch.randn(5, 4)
     assert (imitation_loss(teacher, teacher, 1.0) < imitation_loss(other, teacher, 1.0)).all()
-
-
-@pytest.mark.parametrize("net", [nn.Linear(3, 1), nn.Unflatten(1, (3, 1))])
-def test_outputs_that_are_no_classes_are_refused(net: nn.Module) -> None:
-    with pytest.raises(LupiError, match="not two or more class logits"):
-        count_outputs(net, torch.zeros(2, 3), "classes")
