@@ -25,11 +25,15 @@ from lupi.data.images.layouts.pascal import BadXmlError, read_annotation
 from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
 from lupi.data.images.layouts.trees import open_tree
 from lupi.data.tables.settings import TableSettings
+from lupi.data.text.made_reviews import COLUMNS, make_review
 from lupi.data.text.parallel_text import read_lines
 from lupi.data.xstar.sentence_vectors import VectorFiles
 from lupi.errors import LupiError
 from lupi.tasks.table import TableNetworkSettings, TableTask
+from lupi.tasks.text import TextTask
+from lupi.tasks.text_network import TextNetworkSettings
 from made_images import annotation
+from made_reviews import settings_of
 from made_table import HEADER, rows
 
 N_LINES = 6
@@ -52,6 +56,32 @@ def parquet_table() -> bytes:
     out = io.BytesIO()
     pd.read_csv(io.BytesIO(csv_table())).to_parquet(out)
     return out.getvalue()
+
+
+def reviews() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame([make_review(rng) for _ in range(12)], columns=list(COLUMNS))
+
+
+def csv_reviews() -> bytes:
+    return reviews().to_csv(index=False).encode()
+
+
+def json_reviews() -> bytes:
+    return reviews().to_json(orient="records", lines=True).encode()
+
+
+def parquet_reviews() -> bytes:
+    out = io.BytesIO()
+    reviews().to_parquet(out)
+    return out.getvalue()
+
+
+def read_reviews(path: Path) -> None:
+    for on_bad in ("stop", "skip"):
+        with suppress(LupiError):
+            task = TextTask(settings_of(path, on_bad=on_bad), TextNetworkSettings())
+            task.splits(2, 0)
 
 
 def image(format_: str, mode: str = "RGB", **options: Any) -> bytes:
@@ -140,6 +170,10 @@ READERS: dict[str, tuple[str, bytes, Callable[[Path], object]]] = {
     "Tiny ImageNet's list": ("val.txt", b"val_0.JPEG\tn1\t0\t0\t5\t5\n" * 2, read_tiny_list),
     "table as CSV": ("table.csv", csv_table(), read_table),
     "table as Parquet": ("table.parquet", parquet_table(), read_table),
+    "texts as CSV": ("reviews.csv", csv_reviews(), read_reviews),
+    "texts as gz": ("reviews.csv.gz", gzip.compress(csv_reviews(), mtime=0), read_reviews),
+    "texts as JSON lines": ("reviews.jsonl", json_reviews(), read_reviews),
+    "texts as Parquet": ("reviews.parquet", parquet_reviews(), read_reviews),
     "vectors as npz": ("v.npz", arrays(train_features=VECTORS, train_rows=ROWS), read_vectors),
     "vectors as npy": ("v.npy", array(VECTORS), read_vectors),
     "captions": ("captions.txt", b"a dog and a cat\n" * N_LINES, read_vectors),

@@ -169,14 +169,19 @@ def _read_parquet(
         kept = find_columns(names, columns, optional, str(path))
         if n_rows * len(kept) > MAX_VALUES:
             raise LupiError(f"{path} says that it has {n_rows:,} rows; take some of them")
+        batches = file.iter_batches(256, columns=kept)
         number = 0
-        try:
-            for batch in file.iter_batches(256, columns=kept):
-                for cells in batch.to_pylist():
-                    number += 1
-                    yield Row(number, cells)
-        except OSError as error:
-            raise LupiError(f"{path} can't be read as Parquet: {error}") from None
+        while True:
+            try:
+                batch = next(batches, None)
+                rows = [] if batch is None else batch.to_pylist()
+            except Exception as error:
+                raise LupiError(f"{path} can't be read as Parquet: {error}") from None
+            if batch is None:
+                return
+            for cells in rows:
+                number += 1
+                yield Row(number, cells)
 
 
 def _read_lines(path: Path, encoding: str) -> Iterator[str]:
