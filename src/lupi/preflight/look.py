@@ -14,7 +14,7 @@ MAX_ROWS = 500
 """Training rows that are looked at."""
 MIN_ROWS = 20
 """With fewer rows no relation would be seen."""
-N_MISPLACED = 99
+N_MISPLACED = 39
 """Sets of regions made by chance that the real ones are compared with."""
 COVERS_ALL = 0.95
 

@@ -264,6 +264,16 @@ def test_a_folder_around_masks_is_no_class(folder: Path) -> None:
     assert [note.kind for note in findings.notes] == ["class that is named like annotations"]
 
 
+def test_images_and_masks_side_by_side(tmp_path: Path) -> None:
+    for name in ("cats/1", "cats/2", "dogs/1"):
+        save_image(tmp_path / f"images/{name}.jpg")
+        save_image(tmp_path / f"masks/{name}.png")
+    index, findings = read(ImageFolder(masks="masks"), tmp_path)
+    assert index.classes == ["cats", "dogs"]
+    assert by_name(index)["images/cats/2.jpg"].mask == "masks/cats/2.png"
+    assert not findings.bad
+
+
 def test_masks(folder: Path) -> None:
     for name in ("cats/0.png", "dogs/1.png", "dogs/none.png"):
         path = folder / "masks" / name

@@ -1,12 +1,12 @@
 """Anyone's images: labels from folders or a CSV; x* from a CSV, COCO JSON or masks.
 
-<class>/*                      images by class, or
+<class>/*                      images by class, perhaps in one folder, as images/<class>/*, or
 train/<class>/* test/<class>/* the same in parts (also val), or
 any folders, and a CSV         with columns file, label and perhaps part (train, val, test)
 
 boxes: a CSV or JSON file      see box_files.py
-masks: a folder                the image's path with .png, below it: not black on the object,
-                               or one of `mask_values` there
+masks: a folder                the image's path with .png, below it, with or without the first
+                               folder: not black on the object, or one of `mask_values` there
 """
 
 import re
@@ -55,13 +55,16 @@ class ImageFolder:
 
 
 def _by_folder(tree: Tree, masks: str | None, findings: Findings) -> tuple[list[Item], list[str]]:
-    """Let folders be classes: those of the root, or of train."""
+    """Let folders be classes: those of the root (or of its only folder), or of train there."""
+    top = ""
     tops = [name for name in subfolders(tree, "") if not _holds_masks_only(tree, name, masks)]
-    classes = subfolders(tree, "train") if "train" in tops else tops
-    folders: dict[str, tuple[Part, str]] = {name: ("train", name) for name in tops}
+    if len(tops) == 1 and tops != ["train"] and len(subfolders(tree, tops[0])) > 1:
+        top, tops = f"{tops[0]}/", subfolders(tree, tops[0])
+    classes = subfolders(tree, f"{top}train") if "train" in tops else tops
+    folders: dict[str, tuple[Part, str]] = {f"{top}{name}": ("train", name) for name in tops}
     if "train" in tops:
-        found = [(part, name) for part in PARTS for name in subfolders(tree, part)]
-        folders = {f"{part}/{name}": (part, name) for part, name in found}
+        found = [(part, name) for part in PARTS for name in subfolders(tree, top + part)]
+        folders = {f"{top}{part}/{name}": (part, name) for part, name in found}
     for folder, (_, label) in folders.items():
         if LIKE_ANNOTATIONS.fullmatch(label):
             findings.note(folder, "class that is named like annotations", "is it a class?")
@@ -114,9 +117,11 @@ def _with_masks(tree: Tree, folder: str, items: list[Item], findings: Findings) 
     unused = {name for name in tree.names if _is_in(name, folder)}
     out = []
     for item in items:
-        mask = f"{folder}/{PurePosixPath(item.name).with_suffix('.png')}"
-        out.append(replace(item, mask=mask if mask in unused else None))
-        unused.discard(mask)
+        path = PurePosixPath(item.name).with_suffix(".png")
+        inner = PurePosixPath(*path.parts[1:])  # of images/cats/1.jpg there may be masks/cats/1.png
+        own = next((m for p in (path, inner) if (m := f"{folder}/{p}") in unused), None)
+        out.append(replace(item, mask=own))
+        unused.discard(own or "")
     for name in sorted(unused):
         findings.add(name, "mask without an image", "its path should be the image's, with .png")
     return out
