@@ -111,6 +111,7 @@ FOR_TEXTS = [
     Variant("het-dropout", {**AT_WORDS, **HAND_SET, "draw": "example"}),
     Variant("het-dropout", {**AT_WORDS, "prior": 1.0, "budget": "example", "kernel": 3}),
     Variant("het-dropout", {**AT_WORDS, "sees_words": True}),
+    Variant("het-dropout", {"sites": ["head.*"]}),
     Variant("multitask-mask", {"site": "trunk.words", "weight": 1.0}),
     Variant("het-dropout", {**AT_WORDS, "missing": "none", "n_samples": 2}),
 ]

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
-from lupi.data.images.regions import blackout, mask_box
+from lupi.data.images.regions import mask_box
+from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
 from lupi.methods.het_dropout_settings import HetDropoutSettings, check_effects
 from lupi.nn.layouts import SiteShape, site_shapes
@@ -148,13 +149,13 @@ class HetDropout(Method):
         passing: Tensor = torch.arange(len(batch.y)) < math.ceil(frac * len(batch.y))
         return passing
 
-    def _trunk_features(self, batch: Batch, mask: Tensor, has: Tensor) -> Tensor:
-        """Pass the blacked-out images of rows with x* through the convolutions, (B, features)."""
+    def _trunk_features(self, batch: Batch, region: Tensor, has: Tensor) -> Tensor:
+        """Pass x restricted to the region through the student's trunk, (B, features)."""
         x, whole = batch.x, batch.whole
-        features: Tensor = x.new_zeros(len(x), self._n_features)
+        features = region.new_zeros(len(x), self._n_features)
         if whole.any_xstar(has):
             with whole.only_xstar():
-                seen = trunk_features(self.net, blackout(x[has], mask[has]))
+                seen = trunk_features(self.net, restrict(x[has], region[has]))
             features[has] = seen.to(features.dtype)
         return features
 

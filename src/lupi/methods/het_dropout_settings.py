@@ -128,6 +128,8 @@ def check_effects(
         _refuse(s, ["per_channel", "kernel"], "without a site whose places x* marks")
     if not (of_words and placed):
         _refuse(s, ["sees_words"], "without a site at the words of a text")
+    if of_words and s.fc_input == "box":
+        raise LupiError("fc_input: the words of a text have no box; use blackout")
     if s.sees_words:
         _refuse(s, ["per_channel", "kernel"], "where h* sees words")
     if not (is_region and flat):

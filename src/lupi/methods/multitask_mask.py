@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.data.images.regions import blackout
+from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
 from lupi.nn.decoder import Decoder
 from lupi.nn.layouts import map_sites, site_shapes
@@ -105,4 +105,4 @@ class MultitaskMask(Method):
         predicted = self.decoder(features)
         if self.settings.target == "mask":
             return F.binary_cross_entropy_with_logits(predicted, mask)
-        return F.smooth_l1_loss(predicted, blackout(x, mask))
+        return F.smooth_l1_loss(predicted, restrict(x, mask))

@@ -1,16 +1,11 @@
 import torch
 
-from lupi.data.images.regions import blackout, box_mask, mask_box
+from lupi.data.images.regions import box_mask, mask_box
 
 
 def test_mask_of_a_box() -> None:
     mask = box_mask(torch.tensor([[1, 0, 3, 2]]), height=3, width=4)
     assert mask[0, 0].tolist() == [[0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
-
-
-def test_blackout_keeps_the_object_only() -> None:
-    mask = box_mask(torch.tensor([[0, 0, 1, 1]]), 2, 2)
-    assert blackout(torch.ones(1, 3, 2, 2), mask).sum() == 3
 
 
 def test_box_of_a_mask_undoes_the_mask_of_a_box() -> None:

@@ -7,6 +7,8 @@ from lupi.core import Batch
 from lupi.errors import LupiError
 from lupi.methods.het_dropout import HetDropout
 from lupi.methods.het_dropout_settings import HetDropoutSettings
+from lupi.methods.registry import build_method
+from made_reviews import text_task
 from reduced import losses_of
 
 
@@ -118,3 +120,20 @@ def test_networks_without_dropout_or_trunk_say_what_to_do() -> None:
     with pytest.raises(LupiError, match="use `fc_input: box`"):
         HetDropout(headless, task, HetDropoutSettings())
     HetDropout(headless, task, HetDropoutSettings(fc_input="box"))(a_batch())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sites": ["head.*"], "fc_input": "box"}, "the words of a text have no box"),
+        ({"sites": ["head.*"], "sees_words": True}, "sees_words: True has no effect without a"),
+        ({"learn": False, "sees_words": True}, "sees_words: True has no effect without h"),
+        ({"sees_words": True, "kernel": 3}, "kernel: 3 has no effect where h\\* sees words"),
+    ],
+)
+def test_settings_without_effect_on_texts_are_refused(
+    settings: dict[str, object], message: str
+) -> None:
+    task = text_task(40)
+    with pytest.raises(LupiError, match=message):
+        build_method("het-dropout", settings, task.network(), task)

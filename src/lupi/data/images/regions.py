@@ -1,7 +1,7 @@
-"""Boxes as privileged information: the mask, the blacked-out image and the coordinates.
+"""Boxes as privileged information: the mask and the coordinates.
 
 Pixel boxes are (x0, y0, x1, y1) with the end excluded. The mask of a box is the form that goes
-into a batch; the other two are derived from it.
+into a batch; coordinates are derived from it.
 """
 
 import torch
@@ -21,11 +21,6 @@ def box_mask(boxes: Tensor, height: int, width: int) -> Tensor:
     in_y = (rows >= y0) & (rows < y1)  # (B, K, H)
     n_boxes = in_y.float().transpose(1, 2) @ in_x.float()  # (B, H, W): how many hold a pixel
     return (n_boxes > 0)[:, None].float()
-
-
-def blackout(x: Tensor, mask: Tensor) -> Tensor:
-    """Black out images (pixels in [0, 1]) outside the mask."""
-    return x * mask
 
 
 def mask_box(mask: Tensor) -> Tensor:
