@@ -32,7 +32,7 @@ def test_wrong_verdicts_are_rare(simulate: Any, place: int) -> None:
     assert until_decided <= 0.05 + SLACK
 
 
-@pytest.mark.parametrize("place", [0, 1, 4])
+@pytest.mark.parametrize("place", range(4))
 def test_intervals_cover_the_difference_between_unequal_arms(simulate: Any, place: int) -> None:
-    population = simulate.Population.read(TABLE)
-    assert simulate.coverage_on_table(population, simulate.SETUPS[place], N_TRIALS) >= 0.93
+    population, setup = simulate.Population.read(TABLE), simulate.COVERAGE_SETUPS[place]
+    assert simulate.coverage_on_table(population, setup, N_TRIALS) >= 0.93 - SLACK / 3
