@@ -53,7 +53,7 @@ class LupiTextEstimator(LupiEstimator):
         min_count: texts that a known word has to stand in.
         epochs: passes over the texts, or 20 steps where a pass has fewer.
         batch_size: texts.
-        lr: learning rate of AdamW.
+        lr: largest learning rate of AdamW, which goes up for a third of the epochs and then down.
         weight_decay: of AdamW.
         val_frac: fraction of the texts that is held out; 0: training texts are looked at.
         random_state: of initial weights, held-out texts, batch order and noise.
@@ -69,10 +69,10 @@ class LupiTextEstimator(LupiEstimator):
         dropout: float = 0.0,
         max_words: int = 30_000,
         min_count: int = 1,
-        epochs: int = 30,
+        epochs: int = 10,
         batch_size: int = 32,
-        lr: float = 0.03,
-        weight_decay: float = 0.1,
+        lr: float = 0.1,
+        weight_decay: float = 0.0,
         val_frac: float = 0.2,
         random_state: Any = None,
     ) -> None:
@@ -130,8 +130,8 @@ class LupiTextEstimator(LupiEstimator):
         return WordVocabulary([names[i] for i in chosen])
 
     def _training(self, n_rows: int) -> TrainSettings:
-        constant = {"optimizer": "adamw", "schedule": "constant"}
-        return super()._training(n_rows).model_copy(update=constant)
+        changes = {"optimizer": "adamw", "schedule": "one-cycle"}
+        return super()._training(n_rows).model_copy(update=changes)
 
     @torch.no_grad()
     def _outputs(self, X: Any) -> Tensor:
@@ -224,7 +224,9 @@ def read_rationales(texts: Sequence[str], given: Any) -> tuple[list[Tensor], NDA
     """Return how far each word of each text belongs to its rationale, and which texts have one."""
     cells = [None] * len(texts) if given is None else list(given)
     if len(cells) != len(texts):
-        raise LupiError(f"rationales: {len(cells)} for {len(texts)} texts; give None for no one")
+        raise LupiError(
+            f"rationales: {len(cells)} for {len(texts)} texts; give None for a text without one"
+        )
     with _naming(cells) as numbered:
         values = [read_cell(cell) for cell in numbered]
     form = find_form(values)

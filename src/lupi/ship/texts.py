@@ -73,7 +73,7 @@ class TextEncoder:
             while chunk := list(islice(texts, batch_size)):
                 yield self._encoded(chunk)
         except UnicodeDecodeError:
-            raise LupiError(f"{where} is no {self._how.encoding} text; save it as such") from None
+            raise LupiError(f"{where} is not {self._how.encoding} text; save it as such") from None
 
     def _encoded(self, texts: list[tuple[int, str | None]]) -> EncodedTexts:
         encoded, numbers, bad = [], [], []

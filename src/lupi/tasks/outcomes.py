@@ -41,7 +41,7 @@ class Outcome:
     def of(cls, values: Sequence[Any], kind: Literal["auto"] | Kind, where: str) -> "Outcome":
         """Find out what the values of a column are.
 
-        auto: a number, unless there are two different values, or any that is no number.
+        auto: a number, unless there are only two different values or any value is not a number.
         """
         numbers = as_numbers(values)
         names = sorted({as_class(value) for value in values})

@@ -61,7 +61,7 @@ def test_tags_are_those_of_the_text_column(tmp_path: Path) -> None:
     ("row", "kind", "message"),
     [
         (["a film", "good", [[2, 99]]], "rationale that does not fit the text", "[2, 99]"),
-        (["a film", "good", "[[2,"], "rationale that does not fit the text", "no JSON"),
+        (["a film", "good", "[[2,"], "rationale that does not fit the text", "not JSON"),
         (["", "good", ""], "no text", "column review is empty"),
         (["   ", "good", ""], "no text", "column review is empty"),
         (["a film", " ", ""], "no target", "column label is empty"),

@@ -139,5 +139,5 @@ def test_rationales_that_do_not_fit_are_named(cell: Any, form: Form, message: st
 
 @pytest.mark.parametrize("cell", ["[[2, 3]", "[" * 100_000, "[silly]"])
 def test_lists_that_are_no_json_are_named(cell: str) -> None:
-    with pytest.raises(BadRationaleError, match="no JSON"):
+    with pytest.raises(BadRationaleError, match="not JSON"):
         read_cell(cell)

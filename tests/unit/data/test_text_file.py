@@ -64,7 +64,7 @@ def test_a_bad_row_is_told_with_its_number(tmp_path: Path) -> None:
     path.write_text('{"review": "x"}\n{"review": \n[1]\n')
     bad = [row.bad for row in read_rows(path, ["review"])]
     assert bad[0] is None
-    assert "no JSON" in str(bad[1])
+    assert "not JSON" in str(bad[1])
     assert "one object per line, got list" in str(bad[2])
 
 
@@ -74,7 +74,7 @@ def test_a_bad_row_is_told_with_its_number(tmp_path: Path) -> None:
         ("a.csv", b"", "is empty"),
         ("a.jsonl", b"\n", "is empty"),
         ("a.csv", b"review\nna\xefve\n", "0xef in line 2.*cp1252"),
-        ("a.csv", b"rev\xefiew\nx\n", "is no utf-8 text"),
+        ("a.csv", b"rev\xefiew\nx\n", "is not utf-8 text"),
         ("a.csv", "review\nx\n".encode("utf-16"), "set task.encoding to utf-16"),
         ("a.csv", b"review\na\0b\n", "line 2 holds a NUL byte"),
         ("a.csv", b"reviews\nx\n", "did you mean `reviews`"),
@@ -124,7 +124,7 @@ def test_no_file_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_separator_is_for_csv(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", ROWS)
-    with pytest.raises(LupiError, match=r"separator: .* is no CSV"):
+    with pytest.raises(LupiError, match=r"separator: .* is not CSV"):
         list(read_rows(path, ["review"], separator=","))
     with pytest.raises(LupiError, match="does not exist"):
         list(read_rows(tmp_path / "none.csv", ["review"]))

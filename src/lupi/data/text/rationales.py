@@ -67,7 +67,7 @@ def read_cell(cell: Any) -> Any:
             try:
                 cell = json.loads(cell)
             except (ValueError, RecursionError) as error:
-                raise BadRationaleError(f"it starts like a list but is no JSON: {error}") from None
+                raise BadRationaleError(f"it starts like a list but is not JSON: {error}") from None
     if isinstance(cell, float) and np.isnan(cell):
         return None
     cell = _plain(cell)

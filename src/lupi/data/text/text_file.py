@@ -134,7 +134,7 @@ def _read_json_lines(
         try:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
-            yield Row(number, {}, f"it is no JSON: {error}")
+            yield Row(number, {}, f"it is not JSON: {error}")
             continue
         if not isinstance(values, dict):
             yield Row(number, {}, f"expected one object per line, got {type(values).__name__}")
@@ -197,14 +197,14 @@ def _read_lines(path: Path, encoding: str) -> Iterator[str]:
             with io.TextIOWrapper(content, encoding, newline="") as lines:
                 for number, line in enumerate(lines, start=1):
                     if "\0" in line:
-                        raise LupiError(f"{path}, line {number} holds a NUL byte: it is no text")
+                        raise LupiError(f"{path}, line {number} holds a NUL byte: it is not text")
                     yield line
         except LookupError:
             raise LupiError(f"task.encoding: Python knows no encoding {encoding!r}") from None
         except UnicodeDecodeError as error:
             before = error.object[: error.start]  # what follows the lines read so far
             raise LupiError(
-                f"{path} is no {encoding.removesuffix('-sig')} text: byte "
+                f"{path} is not {encoding.removesuffix('-sig')} text: byte "
                 f"0x{error.object[error.start]:02x} in line {number + 1 + before.count(10)}. Save "
                 "it as UTF-8, or set task.encoding; files from Windows often are cp1252"
             ) from None
@@ -238,7 +238,7 @@ def find_columns(
 
 def _refuse_separator(path: Path, separator: str | None) -> None:
     if separator is not None:
-        raise LupiError(f"separator: {path} is no CSV; leave it out")
+        raise LupiError(f"separator: {path} is not CSV; leave it out")
 
 
 def _suffix(path: Path) -> str:
