@@ -11,9 +11,9 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from lupi.nn.sites import DROPOUTS
 from lupi.whole_batch import CutBatch
 
 
@@ -22,7 +22,7 @@ def layers_of_the_whole_batch(net: nn.Module, whole: CutBatch) -> Iterator[None]
     """Let dropout and batch norm act as they would on the whole batch."""
     layers: list[nn.Module] = []
     for layer in net.modules():
-        if isinstance(layer, nn.Dropout):
+        if isinstance(layer, DROPOUTS):
             layer.forward = partial(_dropout, layer, whole)  # type: ignore[method-assign]
         elif isinstance(layer, _BatchNorm):
             layer.forward = partial(_batch_norm, layer, whole)  # type: ignore[method-assign]
@@ -36,10 +36,11 @@ def layers_of_the_whole_batch(net: nn.Module, whole: CutBatch) -> Iterator[None]
             del layer.forward
 
 
-def _dropout(layer: nn.Dropout, whole: CutBatch, x: Tensor) -> Tensor:
+def _dropout(layer: nn.Module, whole: CutBatch, x: Tensor) -> Tensor:
     if not layer.training or layer.p == 0:
         return x
-    return x * whole.draw(lambda like: F.dropout(torch.ones_like(like), layer.p), x)
+    drop = type(layer).forward  # its own, which may drop whole channels or words
+    return x * whole.draw(lambda like: drop(layer, torch.ones_like(like)), x)
 
 
 def _batch_norm(layer: _BatchNorm, whole: CutBatch, input: Tensor) -> Tensor:

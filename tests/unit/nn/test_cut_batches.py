@@ -95,6 +95,19 @@ def test_dropout_and_noise_of_a_row_do_not_depend_on_the_cut() -> None:
     assert torch.equal(torch.cat([seeded(part) for part in cut(N, None, 3)]), seeded(None))
 
 
+def test_whole_words_are_dropped_whatever_the_cut() -> None:
+    x, dropout = torch.ones(N, 6, 3), nn.Dropout1d(0.5)
+    torch.manual_seed(0)
+    expected = dropout(x)
+    parts = []
+    for part in cut(N, None, 3):
+        torch.manual_seed(0)
+        with layers_of_the_whole_batch(dropout, part):
+            parts.append(dropout(x[own_rows(part)]))
+    assert torch.equal(torch.cat(parts), expected)
+    assert torch.equal((expected == 0).all(2), (expected == 0).any(2))
+
+
 def test_rows_with_xstar_are_drawn_for_on_their_own() -> None:
     dropout, x = nn.Dropout(0.5), torch.ones(int(HAS.sum()), 4)
 
