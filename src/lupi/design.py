@@ -69,7 +69,7 @@ class Looks:
     left. So seeds may be added at any time: all looks together stay within it (Bonferroni).
     """
 
-    counts: tuple[int, ...]
+    counts: tuple[Annotated[int, Field(gt=0)], ...]
     """Numbers of seeds, increasing."""
     first_share: Annotated[float, Field(gt=0, lt=1)] = 0.8
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from lupi.design import Design
 from lupi.evidence.answer import ArmSummary, Cell, Tuning
 from lupi.evidence.headline import at_sizes
-from lupi.evidence.judging import Rule, judge_arms
+from lupi.evidence.judging import Rule, judge_questions
 from lupi.evidence.roles import is_candidate, own_controls
 from lupi.evidence.scores import Scores
 from lupi.evidence.verdict import seeds_needed
@@ -114,12 +114,17 @@ def _beaten_networks(arms: Sequence[Arm], scores: Scores, rule: Rule) -> Iterato
     """Say where a classical model is better than every network that predicts from x."""
     networks = [arm for arm in arms if not arm.classical and not arm.sees_xstar_at_test]
     rivals = {arm.name: [n.name for n in networks] if arm.classical else [] for arm in arms}
-    for classical in (arm for arm in judge_arms(scores, arms, rivals, rule) if arm.classical):
-        beaten = [cell.size for cell in classical.cells if cell.verdict == "better than plain"]
+    judged = judge_questions(scores, arms, rivals, rule)
+    for arm in (arm for arm in arms if arm.classical):
+        beaten = [
+            size
+            for (name, size), found in judged.items()
+            if name == arm.name and found.verdict == "better than plain"
+        ]
         if beaten:
             yield (
-                f"{classical.name} is better than every network at {at_sizes(beaten)}: use it "
-                "there, whatever x* does for networks"
+                f"{arm.name} is better than every network at {at_sizes(beaten)}: use it there, "
+                "whatever x* does for networks"
             )
 
 

@@ -40,10 +40,7 @@ class Rule:
 def judge_arms(
     scores: Scores, arms: Sequence[Arm], rivals: Mapping[str, Sequence[str]], rule: Rule
 ) -> tuple[ArmSummary, ...]:
-    """Judge every arm at every size.
-
-    All arms that can show that x* helps are one family with all their sizes; every other arm is a
-    family of its own.
+    """Judge every arm at every size, and measure what else there is to know of it.
 
     Args:
         scores: of all arms.
@@ -51,19 +48,7 @@ def judge_arms(
         rivals: what each arm is held against, the reference first; nothing: it is the reference.
         rule: what else it takes.
     """
-    about_xstar = {arm.name: is_candidate(arm) for arm in arms}
-    questions = {
-        (arm.name, size): _question(arm.name, size, rivals, scores, rule, about_xstar[arm.name])
-        for arm in arms
-        for size in scores.sizes
-        if rivals[arm.name] and scores.runs[arm.name, size].is_planned
-    }
-    families: dict[str, list[Key]] = defaultdict(list)
-    for arm_name, size in questions:
-        families["" if about_xstar[arm_name] else arm_name].append((arm_name, size))
-    judged: dict[Key, Judged] = {}
-    for members in families.values():
-        judged |= zip(members, judge_family([questions[key] for key in members]), strict=True)
+    judged = judge_questions(scores, arms, rivals, rule)
     return tuple(
         ArmSummary(
             name=arm.name,
@@ -80,6 +65,27 @@ def judge_arms(
         )
         for arm in arms
     )
+
+
+def judge_questions(
+    scores: Scores, arms: Sequence[Arm], rivals: Mapping[str, Sequence[str]], rule: Rule
+) -> dict[Key, Judged]:
+    """Judge every arm that has rivals at every size that it was run at.
+
+    All arms that can show that x* helps are one family with all their sizes; every other arm is a
+    family of its own.
+    """
+    families: dict[str, dict[Key, Question]] = defaultdict(dict)
+    for arm in arms:
+        about_xstar = is_candidate(arm)
+        for size in scores.sizes:
+            if rivals[arm.name] and scores.runs[arm.name, size].is_planned:
+                question = _question(arm.name, size, rivals, scores, rule, about_xstar)
+                families["" if about_xstar else arm.name][arm.name, size] = question
+    judged: dict[Key, Judged] = {}
+    for questions in families.values():
+        judged |= zip(questions, judge_family(list(questions.values())), strict=True)
+    return judged
 
 
 def _question(

@@ -23,6 +23,8 @@ from lupi.evidence.verdict import ALPHA
 
 POINTS = 16
 """Between two sizes, at which arms are compared for the interval."""
+N_SETS = 2**12
+"""Random sets of seeds that stand for all of them, where there are more: enough for an interval."""
 
 
 def label_saving(
@@ -76,8 +78,8 @@ def _interval(
     differences = (scores[:, None] - curves).T  # (point, seed)
     slack = ROUNDING * np.abs(table).max()
     differences[np.abs(differences) <= slack] = 0.0
-    better = p_above_zero(differences, correlation) <= alpha
-    worse = p_above_zero(-differences, correlation) <= alpha
+    better = p_above_zero(differences, correlation, N_SETS) <= alpha
+    worse = p_above_zero(-differences, correlation, N_SETS) <= alpha
     n = np.exp(log_n)
     n[::POINTS] = sizes  # without rounding
     n_better = len(n) if better.all() else int(better.argmin())  # from the smallest n' on
