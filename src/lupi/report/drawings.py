@@ -12,7 +12,7 @@ from lupi.evidence.summary import Summary
 from lupi.report.figures import epoch_curves, fraction_curves, variance_curves
 from lupi.report.forest import forest_height, forest_plot
 from lupi.report.fractions import families
-from lupi.report.learning import learning_curves, score_dots
+from lupi.report.learning import dots_height, learning_curves, score_dots
 from lupi.report.styles import Style
 from lupi.report.training import Row, mean_curve, sites_with_variance
 
@@ -52,8 +52,8 @@ def draw_learning(summary: Summary, styles: Mapping[str, Style]) -> Drawing | No
         return None
     if len(summary.sizes) == 1:
         label = f"Test {summary.metric} of each arm"
-        height = 90 + 26 * len(summary.arms)
-        return replace(_drawing("", label, score_dots(summary, styles)), height=height)
+        drawing = _drawing("", label, score_dots(summary, styles))
+        return replace(drawing, height=dots_height(summary))
     label = f"Test {summary.metric} against the number of labelled training examples, per arm"
     return _drawing("", label, learning_curves(summary, styles))
 

@@ -110,6 +110,11 @@ def score_dots(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
     return figure
 
 
+def dots_height(summary: Summary) -> int:
+    """Return how many pixels the figure of one size takes."""
+    return 90 + 26 * len(summary.arms)
+
+
 def dodges(n_arms: int, sizes: Sequence[int]) -> list[float]:
     """Return a factor per arm that moves its points sideways a little, so that bars stay apart."""
     gaps = [b / a for a, b in pairwise(sizes)] or [2.0]

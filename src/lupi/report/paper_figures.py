@@ -1,19 +1,26 @@
-"""Figures for papers, as SVG, PDF and PNG files. Needs matplotlib: the extra `figures`."""
+"""The figures of the page for papers, as SVG, PDF and PNG files.
 
+What is drawn is decided in one place: plotly figures of the page are drawn again by matplotlib
+(the extra `figures`), which writes text as text and needs no browser.
+"""
+
+import html
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import plotly.graph_objects as go
 
 from lupi.errors import LupiError
-from lupi.evidence.summary import Cell, Summary
-from lupi.evidence.units import is_share
+from lupi.evidence.summary import Summary
 from lupi.files import write_whole
-from lupi.report.figures import fraction_places
-from lupi.report.fractions import cell_at, families, percent
-from lupi.report.learning import dodges
-from lupi.report.numbers import unit
-from lupi.report.styles import NEUTRAL, arm_styles, colour
+from lupi.report.figures import fraction_curves
+from lupi.report.forest import forest_height, forest_plot
+from lupi.report.fractions import families
+from lupi.report.learning import dots_height, learning_curves, score_dots
+from lupi.report.styles import NEUTRAL, arm_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
 SUFFIXES = ("svg", "pdf", "png")
 WIDTH, HEIGHT = 4.8, 3.2
 """Inches: a column of a paper, with room for the legend."""
+PIXELS = 130
+"""Of the page, in an inch."""
 MARKERS = {
     "circle": "o",
     "square": "s",
@@ -40,6 +49,14 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,
 }
 """Text stays text, and the same numbers give the same file."""
+DASHES: dict[str, Any] = {
+    "solid": "-",
+    "dash": "--",
+    "dot": ":",
+    "dashdot": "-.",
+    "longdash": (0, (8, 3)),
+}
+"""Dashes of the page, likewise."""
 DATED_BY = {"svg": "Date", "pdf": "CreationDate", "png": "Creation Time"}
 
 
@@ -53,11 +70,37 @@ def write_figures(summary: Summary, folder: Path) -> list[Path]:
         ) from None
     written = []
     with mpl.rc_context(STYLE):
-        for name, figure in _figures(summary):
+        for each in _figures(summary):
+            drawn = _draw(each)
             for suffix in SUFFIXES:
-                written.append(folder / f"{name}.{suffix}")
-                write_whole(written[-1], partial(_save, figure, suffix))
+                written.append(folder / f"{each.name}.{suffix}")
+                write_whole(written[-1], partial(_save, drawn, suffix))
     return written
+
+
+class _PaperFigure(NamedTuple):
+    """A figure of the page, and how high it is on paper."""
+
+    name: str
+    figure: go.Figure
+    height: float = HEIGHT
+    """Inches."""
+    has_legend: bool = True
+
+
+def _figures(summary: Summary) -> Iterator[_PaperFigure]:
+    styles = arm_styles(summary.arms, summary.reference)
+    forest = forest_plot(summary, styles)
+    if forest.data:
+        height = forest_height(summary) / PIXELS
+        yield _PaperFigure("differences", forest, height, has_legend=False)
+    if len(summary.sizes) > 1:
+        yield _PaperFigure("learning-curves", learning_curves(summary, styles))
+    elif not families(summary):
+        height = dots_height(summary) / PIXELS
+        yield _PaperFigure("scores", score_dots(summary, styles), height, has_legend=False)
+    for size in summary.sizes if families(summary) else ():
+        yield _PaperFigure(f"partial-xstar-{size}", fraction_curves(summary, size))
 
 
 def _save(figure: "Figure", suffix: str, path: Path) -> None:
@@ -65,83 +108,91 @@ def _save(figure: "Figure", suffix: str, path: Path) -> None:
     figure.savefig(path, format=suffix, dpi=300, bbox_inches="tight", metadata=no_date)
 
 
-def _figures(summary: Summary) -> Iterator[tuple[str, "Figure"]]:
-    if len(summary.sizes) > 1 or not families(summary):
-        yield "learning-curves", _learning_curves(summary)
-    for size in summary.sizes if families(summary) else ():
-        yield f"partial-xstar-{size}", _fraction_curves(summary, size)
-
-
-def _learning_curves(summary: Summary) -> "Figure":
-    figure, axes = _empty("labelled training examples", summary)
-    styles = arm_styles(summary.arms, summary.reference)
-    moved = dodges(len(summary.arms), summary.sizes)
-    for arm, dodge in zip(summary.arms, moved, strict=True):
-        measured = [cell for cell in arm.cells if cell.mean is not None]
-        style = styles[arm.name]
-        _curve(
-            axes,
-            [cell.size * dodge for cell in measured],
-            measured,
-            summary.metric,
-            label=arm.name,
-            color=style.colour,
-            marker=MARKERS[style.symbol],
-            linestyle="-" if style.dash == "solid" else "--",
-        )
-    axes.set_xscale("log")
-    axes.set_xticks(summary.sizes, [str(size) for size in summary.sizes])
-    axes.minorticks_off()
-    axes.legend(fontsize=7, frameon=False)
-    return figure
-
-
-def _fraction_curves(summary: Summary, size: int) -> "Figure":
-    figure, axes = _empty("training rows with x*", summary)
-    by_family = families(summary)
-    place = fraction_places(arm.xstar_frac for arms in by_family.values() for arm in arms)
-    for i, (family, arms) in enumerate(by_family.items()):
-        measured = [(arm, c) for arm in arms if (c := cell_at(arm, size)).mean is not None]
-        _curve(
-            axes,
-            [place[arm.xstar_frac] for arm, _ in measured],
-            [cell for _, cell in measured],
-            summary.metric,
-            label=family,
-            color=colour(i),
-            marker=list(MARKERS.values())[i % len(MARKERS)],
-        )
-    reference = next(arm for arm in summary.arms if arm.name == summary.reference)
-    plain = cell_at(reference, size).mean
-    if plain is not None:
-        scale = 100 if is_share(summary.metric) else 1
-        axes.axhline(scale * plain, color=NEUTRAL, linestyle=":", label=summary.reference)
-    axes.set_xticks(list(place.values()), [percent(frac) for frac in place])
-    axes.legend(fontsize=7, frameon=False)
-    return figure
-
-
-def _curve(
-    axes: "Axes", places: Sequence[float], cells: Sequence[Cell], metric: str, **look: Any
-) -> None:
-    scale = 100 if is_share(metric) else 1
-    means = [cell.mean or 0.0 for cell in cells]
-    ends = [cell.interval or (mean, mean) for cell, mean in zip(cells, means, strict=True)]
-    below = [scale * (mean - low) for mean, (low, _) in zip(means, ends, strict=True)]
-    above = [scale * (high - mean) for mean, (_, high) in zip(means, ends, strict=True)]
-    heights = [scale * mean for mean in means]
-    axes.errorbar(
-        places, heights, yerr=[below, above], linewidth=1.2, markersize=4, capsize=2, **look
-    )
-
-
-def _empty(x: str, summary: Summary) -> tuple["Figure", "Axes"]:
+def _draw(paper: _PaperFigure) -> "Figure":
     from matplotlib.figure import Figure  # without pyplot there is no global state and no window
 
-    figure = Figure(figsize=(WIDTH, HEIGHT))
-    axes = figure.add_subplot()
-    axes.set_xlabel(x)
-    axes.set_ylabel(unit(summary.metric))
+    drawn = Figure(figsize=(WIDTH, paper.height))
+    axes = drawn.add_subplot()
+    layout = paper.figure.layout
+    for trace in paper.figure.data:
+        _draw_trace(axes, trace)
+    for shape in layout.shapes:
+        _draw_shape(axes, shape)
+    for note in layout.annotations:
+        _draw_note(axes, note)
+    axes.set_xlabel(_text(layout.xaxis.title.text))
+    axes.set_ylabel(_text(layout.yaxis.title.text))
+    if layout.xaxis.type == "log":
+        axes.set_xscale("log")
+    for axis, place, limit in (
+        (layout.xaxis, axes.set_xticks, axes.set_xlim),
+        (layout.yaxis, axes.set_yticks, axes.set_ylim),
+    ):
+        if axis.tickvals is not None:
+            labels = place(list(axis.tickvals), [_text(text) for text in axis.ticktext])
+            for label, marked in zip(labels, axis.ticktext, strict=True):
+                label.label1.set_fontweight("bold" if marked.startswith("<b>") else "normal")
+        if axis.range is not None and axis.type != "log":
+            limit(*axis.range)
+    axes.minorticks_off()
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    if paper.has_legend and axes.get_legend_handles_labels()[1]:
+        axes.legend(fontsize=7, frameon=False)
+    return drawn
+
+
+def _draw_trace(axes: "Axes", trace: Any) -> None:
+    """Draw points with their bars, and the line through them if there is one."""
+    tone = trace.line.color or trace.marker.color
+    symbols = trace.marker.symbol
+    by_point = [symbols] * len(trace.x) if isinstance(symbols, str) else list(symbols)
+    if "lines" in trace.mode:
+        axes.plot(trace.x, trace.y, color=tone, linestyle=DASHES[trace.line.dash], linewidth=1.2)
+    for i, symbol in enumerate(by_point):
+        name = symbol.removesuffix("-open")
+        axes.errorbar(
+            [trace.x[i]],
+            [trace.y[i]],
+            xerr=_bar(trace.error_x, i),
+            yerr=_bar(trace.error_y, i),
+            color=tone,
+            marker=MARKERS[name],
+            markerfacecolor="white" if symbol != name else tone,
+            linestyle=DASHES[trace.line.dash or "solid"] if "lines" in trace.mode else "none",
+            linewidth=1.2,
+            markersize=4,
+            capsize=2,
+            label=_text(trace.name) if i == 0 else None,
+        )
+
+
+def _bar(error: Any, i: int) -> Sequence[Sequence[float]] | None:
+    return None if error.array is None else [[error.arrayminus[i]], [error.array[i]]]
+
+
+def _draw_shape(axes: "Axes", shape: Any) -> None:
+    """Draw a line across the figure, or a band from top to bottom."""
+    if shape.type == "rect":
+        axes.axvspan(shape.x0, shape.x1, color="#eeeeee", zorder=0)
+    elif shape.x0 == shape.x1:
+        axes.axvline(shape.x0, color=NEUTRAL, linewidth=1)
+    else:
+        axes.axhline(shape.y0, color=NEUTRAL, linestyle=":", linewidth=1)
+
+
+def _draw_note(axes: "Axes", note: Any) -> None:
+    if note.yref == "paper":
+        at = {"transform": axes.transAxes, "ha": note.xanchor, "va": "top"}
+        axes.text(note.x, note.y, _text(note.text), fontsize=7, **at)
+    elif note.yref == "y domain":  # at a line from top to bottom
+        at = {"transform": axes.get_xaxis_transform(), "va": "top"}
+        axes.text(note.x, 1, f" {_text(note.text)}", fontsize=7, **at)
+    else:
+        place = axes.get_yaxis_transform()
+        axes.text(1, note.y, _text(note.text), fontsize=7, transform=place, ha="right", va="bottom")
+
+
+def _text(marked: str | None) -> str:
+    """Return the text of a plotly label, which may have tags."""
+    return html.unescape(re.sub(r"</?b>", "", marked or ""))
