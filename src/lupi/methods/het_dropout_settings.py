@@ -49,8 +49,9 @@ class HetDropoutSettings(Settings):
     """Weight of the penalty on leaving the prior."""
     penalty: PenaltyName = "kl"
     """Divergence of h* from h0: kl, l2-squared and huber are smooth, l2 (the paper) and l1 not."""
-    budget: Budget | None = None
-    """Keep the mean variance of each `example`, or of a `batch`: h* only says where noise goes."""
+    budget: Budget = "batch"
+    """Keep the mean variance of a `batch`, or of each `example`: h* only says where noise goes.
+    With `none` it decides how much there is, too, and makes it small."""
     hstar_lr: float = Field(1.0, gt=0, le=1000)
     """Learning rate of h*, as a multiple of the student's."""
     hstar_weight_decay: float | None = Field(None, ge=0)

@@ -60,8 +60,9 @@ class HeteroscedasticDropout(nn.Module):
             one variance inside, another outside). The paper has 1.
         beta: weight of the penalty.
         penalty: divergence of h* from the prior: see `lupi.nn.noise.penalties`.
-        budget: keep the mean variance of each `example`, or of the rows with x* of a `batch`, at
-            that of the prior: h* then says where noise goes, not how much there is.
+        budget: keep the mean variance of the rows with x* of a `batch`, or of each `example`, at
+            that of the prior, so that h* says where noise goes and not how much there is; or
+            `none`. Without one h* makes the noise small, as that is good for the training loss.
         missing: variance of rows without x*: `mean` is the mean variance of the rows that have
             it (the prior where none has), `prior` the prior's, `none` no noise. Where the prior
             is a function of x*, `prior` and a batch without any x* mean no noise.
@@ -83,7 +84,7 @@ class HeteroscedasticDropout(nn.Module):
         prior: Prior = 1.0,
         beta: float = 0.01,
         penalty: PenaltyName = "kl",
-        budget: Budget | None = None,
+        budget: Budget = "batch",
         missing: Missing = "mean",
         draw: Draw | None = None,
         distribution: Distribution = "gaussian",
@@ -97,13 +98,13 @@ class HeteroscedasticDropout(nn.Module):
             raise ValueError(f"prior: got {prior!r}, expected a finite variance >= 0")
         if beta < 0 or n_samples < 1:
             raise ValueError(f"got beta={beta}, n_samples={n_samples}; expected >= 0 and >= 1")
-        if reading != "paper" and (hstar is None or budget is not None):
-            raise ValueError(f"reading: {reading} has no prior and no budget: it needs an hstar")
+        if reading != "paper" and hstar is None:
+            raise ValueError(f"reading: {reading} has no prior: it needs an hstar")
         if distribution == "bernoulli" and hstar is not None:
             raise ValueError("distribution: bernoulli gives h* no gradient; leave `hstar` out")
         self.hstar = hstar
         self.prior = prior
-        self.keep_budget = BUDGETS[budget] if budget else None
+        self.keep_budget = BUDGETS[budget if reading == "paper" else "none"]
         self.fill_missing = MISSING[missing]
         self.draw = draw
         self.distribution: Distribution = distribution
@@ -180,8 +181,7 @@ class HeteroscedasticDropout(nn.Module):
             offset = offset if self.hstar is None else fit_to(offset, h, layout)
             logvar = self.reading.logvar(offset, prior, has)
             logvar = logvar.nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
-            if self.keep_budget:
-                logvar = self.keep_budget(logvar, prior, has, whole)
+            logvar = self.keep_budget(logvar, prior, has, whole)
             of_missing = torch.full_like(prior[:1], LOGVAR_MIN) if callable(self.prior) else prior
             fill = self.fill_missing(logvar, of_missing[:1], has, whole)
             return Variance(torch.where(over_rows(has, logvar), logvar, fill), prior, has)

@@ -17,7 +17,7 @@ LOGVAR_LIMIT = 50.0
 """The penalty sees log-variances up to here, and so pulls back one that left the bounds."""
 
 Missing = Literal["mean", "prior", "none"]
-Budget = Literal["example", "batch"]
+Budget = Literal["none", "example", "batch"]
 
 
 FromRows = Callable[[Tensor, Tensor, Tensor, WholeBatch], Tensor]
@@ -77,6 +77,11 @@ def keep_example_mean(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBa
     return logvar - _log_mean_exp(logvar, dims) + _log_mean_exp(prior, dims)
 
 
+def keep_nothing(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
+    """Return what h* says: it decides how much noise there is, too."""
+    return logvar
+
+
 def keep_batch_mean(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
     """Give the variances of a batch the mean that the prior has: h* says where, and in which rows.
 
@@ -98,6 +103,7 @@ def _log_mean_exp(values: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 BUDGETS: dict[Budget, FromRows] = {
+    "none": keep_nothing,
     "example": keep_example_mean,
     "batch": keep_batch_mean,
 }

@@ -48,7 +48,7 @@ def test_variance_follows_xstar() -> None:
     torch.manual_seed(0)
     layer = nn.Linear(1, 1, bias=False)
     nn.init.ones_(layer.weight)
-    drop = HeteroscedasticDropout(layer)
+    drop = HeteroscedasticDropout(layer, budget="none")
     xstar = torch.tensor([[-2.0], [1.0]]).repeat(50_000, 1)
     z, _ = drop(torch.ones(100_000, 1), xstar)
     assert z[::2].var().item() == pytest.approx(math.exp(-2), rel=0.03)
@@ -77,7 +77,7 @@ def test_penalty_does_not_change_with_batch_size() -> None:
 def test_penalty_pulls_back_what_left_the_bounds() -> None:
     layer = zero_linear(1, 1)
     nn.init.constant_(layer.bias, LOGVAR_MIN - 5)
-    drop = HeteroscedasticDropout(layer)
+    drop = HeteroscedasticDropout(layer, budget="none")
     drop(torch.ones(2, 1), torch.zeros(2, 1)).penalty.mean().backward()
     assert layer.bias.grad is not None
     assert layer.bias.grad.item() < 0  # a step downhill raises the variance
@@ -105,7 +105,7 @@ def test_rows_without_xstar_follow_the_policy(missing: str, expected: float) -> 
     torch.manual_seed(0)
     layer = nn.Linear(1, 1, bias=False)
     nn.init.ones_(layer.weight)
-    drop = HeteroscedasticDropout(layer, missing=missing)  # type: ignore[arg-type]
+    drop = HeteroscedasticDropout(layer, budget="none", missing=missing)  # type: ignore[arg-type]
     xstar = torch.tensor([[0.0], [2.0], [7.0]]).repeat(40_000, 1)
     has = torch.tensor([True, True, False]).repeat(40_000)
     z, _ = drop(torch.ones(120_000, 1), xstar, has)
@@ -153,7 +153,9 @@ def test_variance_stays_within_bounds() -> None:
     with torch.no_grad():
         layer.bias.copy_(torch.tensor([-40.0, 40.0]))
     torch.manual_seed(0)
-    z, _ = HeteroscedasticDropout(layer)(torch.ones(50_000, 2), torch.zeros(50_000, 1))
+    z, _ = HeteroscedasticDropout(layer, budget="none")(
+        torch.ones(50_000, 2), torch.zeros(50_000, 1)
+    )
     assert z[:, 0].var().item() == pytest.approx(math.exp(LOGVAR_MIN), rel=0.03)
     assert z[:, 1].var().item() == pytest.approx(math.exp(LOGVAR_MAX), rel=0.03)
 
@@ -222,7 +224,6 @@ def test_can_be_copied_after_a_pass() -> None:
         ({"beta": -1.0}, "expected >= 0"),
         ({"n_samples": 0}, "and >= 1"),
         ({"distribution": "bernoulli"}, "gives h\\* no gradient"),
-        ({"reading": "official", "budget": "example"}, "has no prior and no budget"),
     ],
 )
 def test_bad_settings(arguments: dict[str, float], message: str) -> None:
