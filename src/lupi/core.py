@@ -95,6 +95,8 @@ class Method(nn.Module):
         self.net = net
         self.task = task
         self.settings = settings
+        self.n_rows: int | None = None
+        """Training rows of the run; training sets it."""
         self.stage: str | None = None
         """Name of the stage that training is in; outside of training it is as in the last one."""
 

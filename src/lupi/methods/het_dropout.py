@@ -10,7 +10,7 @@ depend on x*, smooth divergences D, a budget, and sites other than the fully con
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -75,10 +75,18 @@ class HetDropout(Method):
         }
         student = {"lr": phases.lr, "batch_size": phases.batch_size}
         return (
-            Stage("plain", learns=(self.net,)),
+            Stage("plain", learns=(self.net,), train=phases.plain),
             Stage("tower", learns=(self.noise,), validates=False, train=tower),
             Stage(learns=(getattr(self.net, "head", self.net),), train=student),
         )
+
+    def train(self, mode: bool = True) -> Self:
+        """Train, but keep the convolutions that a curriculum has frozen in `eval()`."""
+        super().train(mode)
+        trunk = getattr(self.net, "trunk", None)
+        if mode and self.settings.curriculum and self.stage != "plain" and trunk is not None:
+            trunk.eval()
+        return self
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return the student's weights, and those of h* with a learning rate of their own."""

@@ -18,6 +18,8 @@ from lupi.settings import Settings
 class Curriculum(Settings):
     """After a plain student: h* alone, then the student's head alone. Defaults: the paper's."""
 
+    plain: dict[str, Any] = Field(default_factory=dict)
+    """Training settings of the plain student that differ from the run's: those of `no-xstar`."""
     tower_epochs: int = Field(8, ge=1)
     """Phase 1, which trains h*."""
     tower_lr: float = Field(1e-3, gt=0, le=100)

@@ -37,11 +37,9 @@ class InfoDropoutSettings(Settings):
     """Weight of the divergence."""
     alpha_max: float = Field(0.3, gt=0, le=5)
     """The largest standard deviation of log z."""
-    n_train: int = Field(75_000, ge=1)
-    """Training rows, which the divergence is divided by. A method does not know how many there
-    are: say it here. The default is that of the CVPR 2018 paper's table."""
     reading: Literal["paper", "official"] = "paper"
-    """`official` is the code of the CVPR 2018 paper: divided by the batch size, not `n_train`."""
+    """`official` is the code of the CVPR 2018 paper: divided by the rows of a batch, not by
+    those of the training set."""
 
 
 class InfoDropout(Method):
@@ -72,7 +70,7 @@ class InfoDropout(Method):
         with attached(self._sites, noises):
             output = self.net(batch.x)
         s = self.settings
-        n = batch.n_rows if s.reading == "official" else s.n_train
+        n = batch.n_rows if s.reading == "official" else self.n_rows or batch.n_rows
         divergence = RowLoss(torch.stack(divergences).sum(0), s.beta / n)
         return Losses({"task": self.task_loss(output, batch), "divergence": divergence})
 

@@ -28,8 +28,9 @@ from lupi.settings import Settings
 class MimlFcnSettings(Settings):
     """How much the slack counts, and whether x* sets it."""
 
-    weight: float = Field(1e-8, ge=0)
-    """Of the squared distance between loss and slack, as far as the student is concerned."""
+    weight: float = Field(0.1, ge=0)
+    """Of the squared distance between loss and slack, as far as the student is concerned. The
+    CVPR 2018 paper has 1e-8."""
     reading: Literal["paper", "official"] = "paper"
     """`official` is the authors' code of the CVPR 2018 paper: the slack is the sum of the
     student's own largest outputs over the batch, and x* never enters."""

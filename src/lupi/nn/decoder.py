@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from lupi.nn.vgg import he_init
+
 MIN_CHANNELS = 16
 
 
@@ -37,6 +39,7 @@ class Decoder(nn.Module):
                 layers += [conv, nn.BatchNorm2d(n_hidden), nn.ReLU()]
                 n_in = n_hidden
         self.layers = nn.Sequential(*layers, nn.Conv2d(n_in, n_out, 1))
+        self.apply(he_init)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # stub lacks it
 
     def forward(self, features: Tensor) -> Tensor:

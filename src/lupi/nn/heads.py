@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from lupi.nn.layouts import site_shapes
 from lupi.nn.sites import find_sites
+from lupi.nn.vgg import he_init
 
 
 def head_like(net: nn.Module, x: Tensor, n_in: int, n_out: int) -> nn.Sequential:
@@ -26,4 +27,4 @@ def head_like(net: nn.Module, x: Tensor, n_in: int, n_out: int) -> nn.Sequential
             assert isinstance(rate, float)
             layers += [nn.Linear(n_in, shape[-1]), nn.ReLU(), nn.Dropout(rate)]
             n_in = shape[-1]
-    return nn.Sequential(*layers, nn.Linear(n_in, n_out))
+    return nn.Sequential(*layers, nn.Linear(n_in, n_out)).apply(he_init)

@@ -115,6 +115,7 @@ def fit(
 
     while True:
         method = placed(fabric, build(state.attempt))
+        method.n_rows = len(splits.train)
         if saved:
             method.load_state_dict(saved["method"])
         for stage in method.stages()[state.stage :]:

@@ -91,13 +91,23 @@ def test_the_curriculum_is_the_papers() -> None:
 
 
 def test_the_plain_stage_has_bernoulli_dropout_and_no_noise() -> None:
-    method, batch = build(curriculum=True).train(), a_batch()
+    method, batch = build(curriculum=True), a_batch()
     with method.during(method.stages()[0]):
         torch.manual_seed(0)
-        loss = losses_of(method, batch).total
+        loss = losses_of(method.train(), batch).total
     torch.manual_seed(0)
     output = method.student().train()(batch.x)
     assert torch.equal(loss, nn.functional.cross_entropy(output, batch.y, reduction="none").mean())
+
+
+def test_after_the_plain_stage_convolutions_rest_in_eval() -> None:
+    method = build(curriculum=True)
+    training = []
+    for stage in method.stages():
+        with method.during(stage):
+            method.train()
+            training.append((method.net.trunk.training, method.net.head.training))
+    assert training == [(True, True), (False, True), (False, True)]
 
 
 def test_a_curriculum_needs_something_to_train() -> None:

@@ -6,6 +6,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parameter import UninitializedParameter
 
+from lupi.nn.vgg import he_init
+
 N_WORDS = 2**15
 """Words that `WordEncoder` tells apart; the numbers of larger vocabularies share offsets."""
 
@@ -64,12 +66,12 @@ def feature_encoders(n_in: int, n_units: list[int]) -> list[nn.Module]:
     """Map features (B, n_in) to the units of fully connected layers that follow one another.
 
     The second encoder builds on the first one's layer, and so on: a tower of the same shape as
-    the student's own, initialised like any other, as in the paper.
+    the student's own, initialised after He et al., as in the paper.
     """
     encoders: list[nn.Module] = []
     below: list[nn.Module] = []
     for n_out in n_units:
-        layer = nn.Linear(n_in, n_out)
+        layer = nn.Linear(n_in, n_out).apply(he_init)
         encoders.append(nn.Sequential(*below, layer))
         below = [*below, layer, nn.ReLU()]
         n_in = n_out
