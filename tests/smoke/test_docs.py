@@ -132,6 +132,7 @@ def test_every_parameter_is_documented() -> None:
     pages: dict[str, list[Callable[..., Any]]] = {
         "docs/own-network.md": [lupi.attach],
         "docs/estimators.md": [lupi.LupiClassifier, lupi.SVMPlus],
+        "docs/judge.md": [lupi.judge],
     }
     for page, takers in pages.items():
         text = (ROOT / page).read_text()
