@@ -114,6 +114,7 @@ def test_held_out_files_need_no_rationale(tmp_path: Path) -> None:
         ({"rationale": ["review", "spans"]}, "the text column means tags"),
         ({"rationale": "review", "rationale_form": "spans"}, "the text column means tags"),
         ({"rationale_form": "tags"}, "tags are in the text"),
+        ({"rationale_form": "spans", "rationale": []}, "has no effect without"),
         ({"text": "reviews"}, "did you mean `review`"),
         ({"rationale": "span"}, "did you mean `spans`"),
         ({"rationale_form": "flags"}, "row 1: .*expected flags"),
@@ -162,3 +163,16 @@ def test_a_word_list_names_the_words_of_the_texts(tmp_path: Path) -> None:
         read_word_list(path, {"film": 0})
     with pytest.raises(LupiError, match="can't be read as UTF-8"):
         read_word_list(tmp_path / "none.txt", {})
+
+
+def test_a_rationale_that_was_cut_off_is_none(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", [HEADER, GOOD, ["one two three", "good", [[8, 13]]]])
+    loaded = load_texts(settings_of(path, max_length=2))
+    assert loaded.parts["train"].regions[0] is not None
+    assert loaded.parts["train"].regions[1] is None
+
+
+def test_tags_of_a_text_with_spans_are_left_alone(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", [HEADER, GOOD, ["a <r> film", "good", [[0, 99]]]])
+    loaded = load_texts(settings_of(path, on_bad="skip"))
+    assert "r" in loaded.lexemes

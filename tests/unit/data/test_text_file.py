@@ -128,3 +128,10 @@ def test_a_separator_is_for_csv(tmp_path: Path) -> None:
         list(read_rows(path, ["review"], separator=","))
     with pytest.raises(LupiError, match="does not exist"):
         list(read_rows(tmp_path / "none.csv", ["review"]))
+
+
+def test_objects_may_lack_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"review": "x"}\n{"review": "y", "spans": [[0, 1]]}\n')
+    rows = list(read_rows(path, ["review", "spans"]))
+    assert [row.cells["spans"] for row in rows] == [None, [[0, 1]]]

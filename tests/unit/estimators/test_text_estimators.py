@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
 
 from lupi import LupiTextClassifier, LupiTextRegressor
 from lupi.compare.text import ARMS
@@ -88,6 +89,13 @@ def test_it_can_be_cloned_piped_and_searched() -> None:
     search = GridSearchCV(model, {"weight_decay": [0.0, 0.1]}, cv=2)
     search.fit(TEXTS, LABELS, rationales=SPANS)
     assert search.best_estimator_.method_ == "views"
+
+
+@pytest.mark.filterwarnings("ignore:.*test estimator:sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize("model", [LupiTextClassifier(), LupiTextRegressor()])
+def test_what_scikit_learn_checks_of_texts_passes(model: Any) -> None:
+    checked = check_estimator(model)
+    assert {one["status"] for one in checked} == {"passed"}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -22,6 +23,8 @@ JSON_LINES = (".jsonl", ".ndjson", ".json")
 SUFFIXES = (*CSV, *JSON_LINES, *PARQUET)
 MAX_CELL = 2**24
 """Characters of one cell: beyond it, a quotation mark was probably never closed."""
+N_LOOKED_AT = 100
+"""Objects of a JSON lines file that may lack a column before it counts as missing."""
 MAX_CHARACTERS = 2**31
 """Characters of all cells that are kept."""
 
@@ -129,21 +132,28 @@ def _read_json_lines(
 ) -> Iterator[Row]:
     _refuse_separator(path, separator)
     lines = (line for line in _read_lines(path, encoding) if line.strip())
-    number = 0
-    for number, line in enumerate(lines, start=1):
-        try:
-            values = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            yield Row(number, {}, f"it is not JSON: {error}")
-            continue
-        if not isinstance(values, dict):
-            yield Row(number, {}, f"expected one object per line, got {type(values).__name__}")
-            continue
-        if number == 1:
-            find_columns(list(values), columns, (), str(path))
-        yield Row(number, {name: values.get(name) for name in (*columns, *optional)})
-    if not number:
+    first = [_read_object(line) for line in islice(lines, N_LOOKED_AT)]
+    if not first:
         raise LupiError(f"{path} is empty")
+    names = dict.fromkeys(name for values in first if isinstance(values, dict) for name in values)
+    if names:
+        find_columns(list(names), columns, (), str(path))
+    for number, values in enumerate(chain(first, map(_read_object, lines)), start=1):
+        if isinstance(values, str):
+            yield Row(number, {}, values)
+        else:
+            yield Row(number, {name: values.get(name) for name in (*columns, *optional)})
+
+
+def _read_object(line: str) -> dict[str, Any] | str:
+    """Return the object in a line; a string says what is wrong with it."""
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return f"it is not JSON: {error}"
+    if not isinstance(values, dict):
+        return f"expected one object per line, got {type(values).__name__}"
+    return values
 
 
 def _read_parquet(

@@ -74,6 +74,8 @@ class TextFileSettings(Settings):
             raise ValueError("rationale: the text column means tags, and stands alone")
         if self.rationale_form == "tags" and not has_tags:
             raise ValueError("rationale_form: tags are in the text; name the text column")
+        if self.rationale_form != "auto" and not self.rationale:
+            raise ValueError("rationale_form: has no effect without `rationale`")
         return self
 
     @property
@@ -151,7 +153,8 @@ def _load(
             text, words, region = _marked(text, cells, settings, form)
         except BadRationaleError as error:
             findings.add(where, "rationale that does not fit the text", str(error))
-            region, words = None, locate_words(remove_tags(text, settings.tags))
+            tags = settings.tags if form == "tags" else ()
+            region, words = None, locate_words(remove_tags(text, tags))
         if not words.words:
             findings.add(where, "no text", f"column {settings.text} holds no word")
             continue
@@ -159,7 +162,7 @@ def _load(
             findings.note(where, "text cut off", f"after {settings.max_length} words")
         kept = slice(settings.max_length)
         loaded.words.append(np.array([lexemes[word] for word in words.words[kept]], np.int32))
-        loaded.regions.append(None if region is None else region[kept])
+        loaded.regions.append(region[kept] if region is not None and region[kept].any() else None)
         loaded.targets.append(target)
         loaded.numbers.append(number)
     if not len(loaded):
@@ -172,7 +175,7 @@ def _good_rows(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     named = [settings.text, settings.target]
     rationale = [name for name in settings.rationale if name not in named]
-    if path == settings.path:  # where there is no validation or test row to predict without it
+    if path == settings.path:  # files with validation or test rows need no rationales
         named, rationale = [*named, *rationale], []
     for row in read_rows(path, named, rationale, settings.separator, settings.encoding):
         if row.bad is not None:
