@@ -30,7 +30,7 @@ def look_at(task: Task, size: int, seed: int) -> Preflight:
     """Look at the rows of a run: one as large as any of the comparison."""
     splits = task.splits(size, seed)
     n_rows = [len(split) for split in (splits.train, splits.val, splits.test)]
-    facts = [Fact("rows", _rows(*n_rows)), Fact("replicates", _replicates(task, size)), *task.facts]
+    facts = [*task.facts, Fact("rows", _rows(*n_rows)), Fact("replicates", _replicates(task, size))]
     batch = next(iter(splits.train.batches(MAX_ROWS)))
     warnings: list[str] = []
     if task.xstar_dim and batch.has_xstar is not None:

@@ -178,7 +178,7 @@ def _range(summary: Summary, points: Mapping[str, _Points]) -> tuple[float, floa
         else:
             where = "above" if max(own.means) > max(ends) else "below"
             at_sizes = zip(own.sizes, own.means, strict=True)
-            values = ", ".join(f"{mean:.4g} at n = {n}" for n, mean in at_sizes)
+            values = ", ".join(f"{mean:.3g} at n = {n}" for n, mean in at_sizes)
             outside.append(f"{where} this range: {html.escape(name)} ({values})")
     margin = 0.06 * (max(ends) - min(ends)) or 0.1
     return min(ends) - margin, max(ends) + margin, outside

@@ -114,4 +114,4 @@ def test_facts_are_recorded(tmp_path: Path) -> None:
     plan = make_plan(ComparisonSettings.parse(RAW, ""))
     write_comparison(tmp_path, {}, plan.arms, plan.metric, [], facts=plan.facts)
     assert tuple(read_comparison(tmp_path).facts) == plan.facts
-    assert plan.facts[0].about == "rows"
+    assert plan.facts[0].about == "x"
