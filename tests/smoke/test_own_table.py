@@ -25,6 +25,10 @@ def test_from_columns_to_verdict(tmp_path: Path, here: Here) -> None:
     arguments = ("compare", "deliveries.csv", *COLUMNS, *SHORT, "--workers", "1", "--json")
     _, printed, said = here(*arguments)
     assert "warning: privileged column 'rain' alone gives the target away" in said
+    assert "each seed draws its own training, validation and test rows from" in said
+    assert max(map(len, said.partition("warning:")[0].splitlines())) <= 80
+    facts = json.loads((tmp_path / "runs/deliveries/comparison.json").read_text())["facts"]
+    assert [fact["about"] for fact in facts[:3]] == ["x", "x*", "y"]
     summary = json.loads(printed)
     assert (summary["comparison"], summary["metric"], summary["n_finished"]) == (
         "deliveries",
@@ -55,6 +59,29 @@ def test_printed_settings_stand_for_the_same_comparison(table: str, here: Here) 
     repeated = ("--target", "hours", "--privileged", "rain", "--privileged", "traffic")
     arguments = ("compare", table, *repeated, "--ignore", "late", *changes, "--print-settings")
     assert here(*arguments)[1] == printed
+
+
+def test_rows_in_order_of_time(table: str, here: Here) -> None:
+    code, printed, _ = here("compare", table, *COLUMNS, "--time", "sent", "--print-settings")
+    assert code == 0
+    raw = yaml.safe_load(printed)
+    assert raw["task"]["time"] == "sent"
+    assert raw["sizes"][-1] <= 60
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("groups", "groups: none of the 3 groups fits into 20% of 120 rows for val"),
+        ("split", "split: column 'van' has 'old'; expected train, val or test in every row"),
+    ],
+)
+def test_columns_that_can_not_divide_rows(
+    table: str, here: Here, option: str, message: str
+) -> None:
+    code, _, said = here("compare", table, *COLUMNS, f"--{option}", "van")
+    assert code == 2
+    assert message in " ".join(said.split())
 
 
 @pytest.mark.parametrize(

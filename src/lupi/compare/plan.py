@@ -19,7 +19,7 @@ from lupi.facts import Fact
 from lupi.preflight.look import look_at
 from lupi.records import Arm, Candidate, Design, Looks, Metric, PlannedRun, planned_trials
 from lupi.settings import unknown_name
-from lupi.tasks.registry import TaskLoader, resolve_task
+from lupi.tasks.registry import TaskLoader, resolve_task, unread_task
 from lupi.train.learners import find_learner, try_learner
 from lupi.train.settings import RunSettings
 
@@ -54,6 +54,7 @@ class Plan:
 
 def check(settings: ComparisonSettings) -> None:
     """Find the mistakes that show without data: decoding may take minutes."""
+    settings = settings.model_copy(update={"task": unread_task(settings.task)})
     _first_runs(settings)
     _list_trials(settings)
 

@@ -35,6 +35,12 @@ def resolve_task(task: dict[str, Any], network: dict[str, Any]) -> tuple[dict[st
     return {"name": task["name"], **resolved}, cls.Network.parse(network, "network").resolved()
 
 
+def unread_task(task: dict[str, Any]) -> dict[str, Any]:
+    """Return settings of a task that resolve without a look at its images."""
+    cls, _ = _lookup(task)
+    return {"content": "not read", **task} if issubclass(cls, ImageFilesTask) else task
+
+
 def build_task(task: dict[str, Any], network: dict[str, Any]) -> Task:
     """Build a task from its settings."""
     cls, options = _lookup(task)
