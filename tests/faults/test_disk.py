@@ -77,9 +77,9 @@ def test_a_file_in_the_place_of_a_folder(pets: Path, here: Here) -> None:
     assert "--out: out can't be used: File exists" in said
 
 
-def small_run(folder: Path, epochs: int = 3) -> RunSettings:
+def small_run(folder: Path, epochs: int = 3, **train_changes: object) -> RunSettings:
     raw = {"task": {"name": "digits"}, "network": {"width": 2}, "method": "het-dropout"}
-    train = {"epochs": epochs, "batch_size": 16}
+    train = {"epochs": epochs, "batch_size": 16, **train_changes}
     return RunSettings.parse({**raw, "train": train, "size": 20, "seed": 0}, "").resolve()
 
 
@@ -125,7 +125,8 @@ def test_a_checkpoint_with_one_wrong_bit_is_refused(tmp_path: Path, place: float
 
 
 def test_a_student_with_one_wrong_bit_is_refused(tmp_path: Path) -> None:
-    settings = small_run(tmp_path, epochs=2)
+    """No epoch is better than the first, so that its student is the one to be read."""
+    settings = small_run(tmp_path, epochs=2, lr=1e-12, reestimate_batchnorm=False)
     stopped(settings, tmp_path / "run", after=1)
     student = tmp_path / "run/checkpoint/student.safetensors"
     content = bytearray(student.read_bytes())
