@@ -11,7 +11,7 @@ from lupi.cli.output import Json, Out, Sets, prepare_data, print_json, resumable
 from lupi.cli.torchrun import one_voice
 
 if TYPE_CHECKING:
-    from lupi.train.fit import Row
+    from lupi.train.state import Row
 
 
 def train(
@@ -95,8 +95,8 @@ def _train(
                 shown += ", searching val and test"
             progress.update(bar, completed=row["epoch"], description=shown)
 
-        fabric = together(run_settings.train)
-        result = run(run_settings, folder, show, fabric, load=lambda *_: task)
+        processes = together(run_settings.train)
+        result = run(run_settings, folder, show, processes, load=lambda *_: task)
     if not result:  # which the first of several processes tells
         return
     if as_json:

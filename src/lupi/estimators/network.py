@@ -25,9 +25,10 @@ from lupi.methods.registry import find_method
 from lupi.nn.gaussian import moments
 from lupi.tasks.table import TableNetworkSettings
 from lupi.train.evaluate import is_collapsed
-from lupi.train.fit import Fitted, Row, fit
+from lupi.train.fit import fit
 from lupi.train.run import builder, noise_of_scored_weights
 from lupi.train.settings import TrainSettings
+from lupi.train.state import Fitted, Row
 
 Array = NDArray[Any]
 MIN_STEPS = 20

@@ -119,7 +119,7 @@ class HetDropout(Method):
         n_draws = len(output) // max(len(y), 1)
         y = y.repeat(n_draws, *[1] * (y.dim() - 1))
         losses: Tensor = self.task.example_loss(output, y)
-        if self.settings.objective == "mean":
+        if self.settings.objective == "mean" or not n_draws:  # a part of a batch without a row
             return losses
         log_likelihoods = -losses.view(n_draws, -1)
         return math.log(n_draws) - log_likelihoods.logsumexp(0)

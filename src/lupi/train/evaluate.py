@@ -4,13 +4,11 @@ import math
 from itertools import islice, zip_longest
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.utilities import move_data_to_device
 from torch import Tensor
 from torch.nn import functional as F
 
 from lupi.core import Batch, Inputs, Method, Split, Task
-from lupi.train.processes import as_input, gather
+from lupi.train.processes import Processes, map_tensors
 
 COLLAPSED_BELOW = 0.01
 """Between-sample standard deviation of log-variance: a change of 1 % in variance."""
@@ -18,24 +16,28 @@ COLLAPSED_BELOW = 0.01
 
 @torch.no_grad()
 def outputs(
-    method: Method, split: Split, batch_size: int = 256, fabric: Fabric | None = None
+    method: Method, split: Split, batch_size: int = 256, processes: Processes | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the student's outputs for a whole split, and the targets. x* is not touched.
 
-    Of sequences, it is what the task's metrics need of both. The processes of `fabric` take the
+    Of sequences, it is what the task's metrics need of both. Several processes take the
     batches in turns, and all get all outputs.
     """
-    rank, n_processes = (fabric.global_rank, fabric.world_size) if fabric else (0, 1)
+    rank, n_processes = (processes.rank, processes.count) if processes else (0, 1)
     method.eval()
     task = method.task
     device = next(method.parameters()).device
+
+    def to_device(tensor: Tensor) -> Tensor:
+        return tensor.to(device)
+
     pairs = []
     for batch in islice(split.batches(batch_size), rank, None, n_processes):
-        x = as_input(fabric, batch.x) if fabric else move_data_to_device(batch.x, device)
+        x = processes.as_input(batch.x) if processes else map_tensors(batch.x, to_device)
         pair = _predict(method, x).cpu(), batch.y
         pairs.append(task.condense(*pair))
-    if fabric:
-        turns = zip_longest(*gather(fabric, pairs))
+    if processes:
+        turns = zip_longest(*processes.gather(pairs))
         pairs = [pair for turn in turns for pair in turn if pair is not None]
     return torch.cat([output for output, _ in pairs]), torch.cat([y for _, y in pairs])
 

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from lupi.core import Batch, Losses, RowLoss
+from lupi.core import Batch, Losses, Method, RowLoss
 
 
 class Reduced(NamedTuple):
@@ -13,6 +13,18 @@ class Reduced(NamedTuple):
     total: Tensor
     parts: dict[str, Tensor]
     """Each loss by its name, detached; they add up to the total."""
+
+
+class TrainingLoss(nn.Module):
+    """What is called in training: a method's losses on a batch, reduced."""
+
+    def __init__(self, method: Method) -> None:
+        super().__init__()
+        self.method = method
+
+    def forward(self, batch: Batch) -> Reduced:
+        """Pass a batch."""
+        return reduce(self.method(batch), batch)
 
 
 def reduce(losses: Losses, batch: Batch) -> Reduced:

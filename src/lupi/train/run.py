@@ -9,7 +9,6 @@ from typing import Any, Literal, NoReturn
 
 import torch
 from filelock import FileLock
-from lightning_fabric import Fabric
 
 from lupi import __version__
 from lupi.classical.fitting import score_classical
@@ -22,11 +21,12 @@ from lupi.methods.registry import build_method
 from lupi.records import FORMAT, read_result
 from lupi.tasks.registry import build_task
 from lupi.train.evaluate import is_collapsed, outputs
-from lupi.train.fit import Fitted, Row, fit
+from lupi.train.fit import fit
 from lupi.train.learners import find_learner
-from lupi.train.processes import alone
+from lupi.train.processes import OneProcess, Processes
 from lupi.train.samples import write_samples
 from lupi.train.settings import RunSettings
+from lupi.train.state import Fitted, Row
 
 LoadTask = Callable[[dict[str, Any], dict[str, Any]], Task]
 
@@ -35,7 +35,7 @@ def run(
     settings: RunSettings,
     folder: Path,
     on_epoch: Callable[[Row], None] = lambda row: None,
-    fabric: Fabric | None = None,
+    processes: Processes | None = None,
     load: LoadTask = build_task,
 ) -> dict[str, Any]:
     """Do a run, or what is left of it, and return its result. A finished run is only read.
@@ -44,25 +44,25 @@ def run(
         settings: resolved.
         folder: of the record.
         on_epoch: called with each new row of metrics.
-        fabric: of the processes that train together; by default this one alone. All of them
+        processes: that train together; by default this one alone. All of them
             call this, the first one writes, and the others return nothing.
         load: makes the task from its settings and the network's: a worker has its data already.
     """
-    fabric = fabric or alone(settings.train)
-    if not fabric.is_global_zero:
-        if not fabric.broadcast(None):
-            _run(settings, folder, on_epoch, fabric, load)
+    processes = processes or OneProcess(settings.train.precision)
+    if processes.rank > 0:
+        if not processes.broadcast(None):
+            _run(settings, folder, on_epoch, processes, load)
         return {}
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
-        if fabric.broadcast((folder / "result.json").exists()):
+        if processes.broadcast((folder / "result.json").exists()):
             return read_result(folder)
         (folder / "failure.txt").unlink(missing_ok=True)
         for left in folder.rglob(".*.tmp"):  # by an attempt that was killed while it wrote
             left.unlink()
         write_json(folder / "settings.json", settings.resolved())
-        write_json(folder / "environment.json", _environment(settings, fabric))
-        result = _run(settings, folder, on_epoch, fabric, load)
+        write_json(folder / "environment.json", _environment(settings, processes))
+        result = _run(settings, folder, on_epoch, processes, load)
         write_json(folder / "result.json", result)
         (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
         if settings.trial:
@@ -74,33 +74,33 @@ def _run(
     settings: RunSettings,
     folder: Path,
     on_epoch: Callable[[Row], None],
-    fabric: Fabric,
+    processes: Processes,
     load: LoadTask,
 ) -> dict[str, Any]:
     torch.set_num_threads(settings.train.n_threads)
     task = load(settings.task, settings.network).for_run(settings.size, settings.seed)
     learner = find_learner(settings.method)
     if issubclass(learner, Classical):
-        return _run_classical(learner, settings, task) if fabric.is_global_zero else {}
+        return _run_classical(learner, settings, task) if processes.rank == 0 else {}
     splits = splits_for(learner, task, settings)
     if settings.trial:
         splits = replace(splits, test=Sealed(), also={})
     preprocessing = task.preprocessing(settings.size, settings.seed)
-    writes = fabric.is_global_zero
+    writes = processes.rank == 0
     if preprocessing and writes and not settings.trial:  # whose student is not kept
         write_json(folder / "preprocessing.json", preprocessing)
     if writes:
         task.save(folder)
 
     build = builder(task, settings.method, settings.settings, settings.seed)
-    fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch, fabric)
+    fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch, processes)
     scored = {"val": splits.val} if settings.trial else {"val": splits.val, "test": splits.test}
     judged_by = "val" if settings.trial else "test"
     trivial = task.trivial(splits.train, scored[judged_by])
     metrics = {name: trivial if name == judged_by else {} for name in scored}
     if fitted.best_epoch:
         metrics = {
-            name: task.metrics(*outputs(fitted.method, split, fabric=fabric))
+            name: task.metrics(*outputs(fitted.method, split, processes=processes))
             for name, split in {**scored, **splits.also}.items()
         }
     if not writes:
@@ -109,7 +109,7 @@ def _run(
     if fitted.best_epoch:
         signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
-        write_samples(folder, fitted.method, task, splits, preprocessing or {}, fabric)
+        write_samples(folder, fitted.method, task, splits, preprocessing or {}, processes)
     sites = noise_of_scored_weights(read_rows(folder / "metrics.jsonl")[0], fitted)
     return {
         **({"data": dict(task.found)} if task.found else {}),
@@ -210,7 +210,7 @@ def builder(task: Task, method: str, settings: Any, seed: int) -> Callable[[int]
     return build
 
 
-def _environment(settings: RunSettings, fabric: Fabric) -> dict[str, str]:
+def _environment(settings: RunSettings, processes: Processes) -> dict[str, str]:
     return {
         "lupi": __version__,
         "python": platform.python_version(),
@@ -218,5 +218,5 @@ def _environment(settings: RunSettings, fabric: Fabric) -> dict[str, str]:
         "platform": platform.platform(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "threads": str(settings.train.n_threads),
-        "processes": str(fabric.world_size),
+        "processes": str(processes.count),
     }

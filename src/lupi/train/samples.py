@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from lupi.core import Batch, Method, Splits, Task
 from lupi.files import write_whole
 from lupi.text_samples import MOST_WORDS, UNKNOWN, TextSample, write_text_samples
-from lupi.train.processes import as_input
+from lupi.train.processes import Processes
 
 N_SAMPLES = 8
 
@@ -22,7 +21,7 @@ def write_samples(
     task: Task,
     splits: Splits,
     preprocessing: dict[str, Any],
-    fabric: Fabric,
+    processes: Processes,
 ) -> None:
     """Keep rows with x* as samples.npz (images) or samples.json (texts).
 
@@ -36,7 +35,7 @@ def write_samples(
     shown = batch.select(batch.has_xstar.nonzero()[:N_SAMPLES, 0])
     if not len(shown.y):
         return
-    batch = as_input(fabric, shown)
+    batch = processes.as_input(shown)
     method.eval()
     logvars = method.logvars(batch)
     if not logvars:

@@ -10,8 +10,9 @@ from lupi.core import Method, Stage
 from lupi.methods.registry import build_method, find_method
 from lupi.train.checkpoint import save_state
 from lupi.train.evaluate import describe_noise, is_collapsed
-from lupi.train.fit import Fitted, Row, fit
+from lupi.train.fit import fit
 from lupi.train.settings import TrainSettings
+from lupi.train.state import Fitted, Row
 
 
 class DeadTask(VectorTask):

@@ -10,9 +10,9 @@ from lupi.errors import LupiError
 from lupi.files import read_rows
 from lupi.records import run_identity
 from lupi.train.checkpoint import load_weights
-from lupi.train.fit import Row
 from lupi.train.run import Sealed, run
 from lupi.train.settings import RunSettings
+from lupi.train.state import Row
 
 HET = {"sites": ["trunk.site2", "head.*"], "beta": 0.1}
 
