@@ -106,7 +106,8 @@ def test_after_the_plain_stage_convolutions_rest_in_eval() -> None:
     for stage in method.stages():
         with method.during(stage):
             method.train()
-            training.append((method.net.trunk.training, method.net.head.training))
+            parts = (method.net.get_submodule(name) for name in ("trunk", "head"))
+            training.append(tuple(part.training for part in parts))
     assert training == [(True, True), (False, True), (False, True)]
 
 
