@@ -155,5 +155,7 @@ def test_the_python_interface_is_listed() -> None:
             continue
         written = ast.parse(f"def f{parameters}: ...").body[0]
         assert isinstance(written, ast.FunctionDef)
-        given = [a.arg for a in (*written.args.args, *written.args.kwonlyargs)]
+        args = written.args
+        rest = [args.kwarg] if args.kwarg else []
+        given = [a.arg for a in (*args.args, *args.kwonlyargs, *rest)]
         assert given == list(signature(getattr(lupi, key)).parameters), key

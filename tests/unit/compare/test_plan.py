@@ -120,8 +120,8 @@ def arm(**changes: Any) -> dict[str, Any]:
         ),
         (arm(settings={"sites": ["fc9"]}), "arm mine: no site of the network matches 'fc9'"),
         (
-            arm(settings={"prior": {"inside": 0, "outside": 1}}),
-            "arm mine: prior: inside and outside need sites with a map; head.drop1 has none",
+            arm(settings={"sites": ["head.*"], "prior": {"inside": 0, "outside": 1}}),
+            "arm mine: prior: inside and outside need sites with places; head.drop1 has no places",
         ),
         (arm(xstar_fracs=[0.5, 2]), "arms.mine.xstar_fracs.1: got 2"),
         (arm(xstar_fracs=[0.5], xstar_frac=0.1), "arms.mine: give either `xstar_frac` or"),
