@@ -287,6 +287,8 @@ def test_passes_of_xstar_are_not_counted_in_the_students_statistics(
 ) -> None:
     loss_of(method, batch_of(task))
     counts = [b for name, b in method.net.named_buffers() if name.endswith("batches_tracked")]
+    if not counts:
+        pytest.skip("the network has no batch norm")
     assert all(count == 1 for count in counts)
 
 
@@ -406,9 +408,11 @@ def test_a_method_that_uses_xstar_trains_on_splits_with_xstar_only(
     method: Method, task: Task
 ) -> None:
     val = next(iter(task.splits(N_ROWS, 0, "real", 1.0).val.batches(10)))
-    if method.uses_xstar:
-        with pytest.raises(LupiError, match="this split carries none"):
-            method(shown_to(method, val))
+    if not method.uses_xstar:
+        assert losses_of(method, val).total.isfinite()
+        return
+    with pytest.raises(LupiError, match="this split carries none"):
+        method(shown_to(method, val))
 
 
 @pytest.mark.parametrize("name", methods())
