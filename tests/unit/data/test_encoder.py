@@ -8,10 +8,14 @@ from lupi.data.tables.encoder import TableEncoder
 from lupi.errors import LupiError
 
 
-def encode(column: list[object], new: list[object] | None = None, **options: bool) -> np.ndarray:
+def encode(
+    column: list[object],
+    new: list[object] | None = None,
+    categorical: bool = False,
+    indicators: bool = True,
+) -> np.ndarray:
     frame = pd.DataFrame({"a": column})
-    categorical = ["a"] if options.pop("categorical", False) else []
-    encoder = TableEncoder.lay_out(frame, categorical, **options).fit(frame)
+    encoder = TableEncoder.lay_out(frame, ["a"] if categorical else [], indicators).fit(frame)
     return encoder.transform(frame if new is None else pd.DataFrame({"a": new}))
 
 

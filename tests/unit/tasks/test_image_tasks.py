@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from conftest import digits_task
 from lupi.core import Batch, Control, Losses, Method
+from lupi.data.images.split import Images
 from lupi.errors import LupiError
 from lupi.records import Design
 from lupi.settings import Settings
@@ -220,9 +221,11 @@ def test_each_seed_draws_its_own_test_images(mine: dict[str, Any]) -> None:
 def test_images_added_later_take_the_place_of_at_most_one(mine: dict[str, Any]) -> None:
     task = folder_task(mine)
     before = task._draw(3).test
+    assert isinstance(before.images, Images)
     seen = {image.tobytes() for image in before.images.x[before.rows]}
     save_image(Path(mine["root"]) / "cats/added.png", seed=99)
     after = folder_task({**mine, "on_bad": "skip"})._draw(3).test
+    assert isinstance(after.images, Images)
     assert len(after.rows) == len(before.rows)
     assert len(seen - {image.tobytes() for image in after.images.x[after.rows]}) <= 1
 
