@@ -20,6 +20,7 @@ from lupi.data.images.regions import mask_box
 from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
 from lupi.methods.het_dropout_settings import HetDropoutSettings, check_effects
+from lupi.nn.batchnorm import batchnorms
 from lupi.nn.layouts import SiteShape, site_shapes
 from lupi.nn.noise import HeteroscedasticDropout, SiteNoise
 from lupi.nn.noise.encoders import (
@@ -81,11 +82,12 @@ class HetDropout(Method):
         )
 
     def train(self, mode: bool = True) -> Self:
-        """Train, but keep the convolutions that a curriculum has frozen in `eval()`."""
+        """Train, but keep batch norms of the convolutions that a curriculum froze in `eval()`."""
         super().train(mode)
         trunk = getattr(self.net, "trunk", None)
         if mode and self.settings.curriculum and self.stage != "plain" and trunk is not None:
-            trunk.eval()
+            for layer in batchnorms(trunk):
+                layer.eval()
         return self
 
     def parameter_groups(self) -> list[dict[str, Any]]:

@@ -12,14 +12,15 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 
-def _batchnorms(net: nn.Module) -> list[_BatchNorm]:
+def batchnorms(net: nn.Module) -> list[_BatchNorm]:
+    """Return the batch norms of a network that keep running statistics."""
     return [m for m in net.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
 
 
 @contextlib.contextmanager
 def untracked(net: nn.Module) -> Iterator[None]:
     """Let batch norms use the batch's own statistics in training without recording them."""
-    layers = _batchnorms(net)
+    layers = batchnorms(net)
     for layer in layers:
         layer.track_running_stats = False
     try:
@@ -37,7 +38,7 @@ def reestimate(net: nn.Module, inputs: Iterable[Tensor]) -> None:
     The network is left in `eval()`.
     """
     net.eval()
-    layers = _batchnorms(net)
+    layers = batchnorms(net)
     if not layers:
         return
     momenta = [layer.momentum for layer in layers]
