@@ -284,4 +284,4 @@ def test_what_the_system_refuses_ends_in_a_message(made: str, here: Here, tmp_pa
     (tmp_path / "paper").write_text("a file where a folder should be")
     code, _, stderr = here("report", made, "--figures", "paper")
     assert code == 2
-    assert "File exists: 'paper'. What was recorded is whole" in stderr
+    assert "File exists: 'paper'. Finished runs are saved" in stderr
