@@ -104,6 +104,11 @@ class Method(nn.Module):
     def loss(self, batch: Batch) -> Losses:
         """Return what to minimise on a training batch in the current stage."""
 
+    @classmethod
+    def searched(cls, settings: Mapping[str, Any]) -> Space:
+        """Return the part of `search` that has an effect on an arm with these settings."""
+        return cls.search
+
     def stages(self) -> tuple[Stage, ...]:
         """Return the parts of training in their order; the student is done after the last."""
         return (Stage(),)

@@ -247,7 +247,7 @@ def test_methods(here: Here) -> None:
 def test_demo_prints_its_settings(here: Here) -> None:
     settings = yaml.safe_load(here("demo", "--settings")[1])
     assert settings["name"] == "demo"
-    assert len(settings["sizes"]) >= 3
+    assert len(settings["sizes"]) >= 2
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def test_from_a_csv_to_predictions(tmp_path: Path, here: Here) -> None:
     headline = json.loads(here("report", "runs/deliveries", "--json")[1])["headline"]
     assert f"did x* help? {headline}" in said
     assert headline in card
-    assert "; verdict: collapsed" in said
+    assert "; verdict: underpowered" in said
     line = "12.5,old,True,2024-05-26,20\n"
     new = ",".join(HEADER[:5]) + "\n" + line
     done = lupi("predict", "shipped", cwd=tmp_path, input=new)

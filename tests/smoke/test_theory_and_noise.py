@@ -39,10 +39,8 @@ def test_analyse_and_bounds_of_a_run(tmp_path: Path, here: Here) -> None:
     assert {path.name for path in page.parent.iterdir()} == {
         "analysis.html",
         "analysis.json",
-        "head.drop1-rows.png",
-        "head.drop1-units.svg",
-        "head.drop2-rows.png",
-        "head.drop2-units.svg",
+        "trunk.site2-rows.png",
+        "trunk.site2-units.svg",
     }
     printed = json.loads(here("analyse", "noise", "--json", "--rows", "50", "--out", "a")[1])
     assert printed == json.loads((tmp_path / "a/analysis.json").read_text())

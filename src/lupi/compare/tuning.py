@@ -76,7 +76,7 @@ def _declared(given: RunSettings) -> Space:
     would be another method: it stays as it is.
     """
     resolved = given.resolved()
-    space = find_method(given.method).search
+    space = find_method(given.method).searched(given.settings)
     return {key: space[key] for key in space if _is_plain(resolved, key)}
 
 

@@ -61,6 +61,12 @@ class HetDropout(Method):
         hstars = self._hstars() if settings.has_hstar else {}
         self.noise = SiteNoise({name: self._layer(name, hstars.get(name)) for name in self._shapes})
 
+    @classmethod
+    def searched(cls, settings: Mapping[str, Any]) -> Space:
+        """Return all ranges, without that of the penalty where there is no h*."""
+        has_hstar = HetDropoutSettings.parse(settings, "settings").has_hstar
+        return {k: v for k, v in cls.search.items() if has_hstar or k != "settings.beta"}
+
     def stages(self) -> tuple[Stage, ...]:
         """Return one stage, or the curriculum's three.
 
