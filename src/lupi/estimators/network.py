@@ -185,24 +185,17 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class LupiClassifier(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
-    """Classify vectors: trained with x*, predicting without."""
+class ClassEstimator(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
+    """What classifiers of vectors and of texts share."""
 
-    def fit(self, X: Any, y: Any, xstar: Any = None) -> Self:
-        """Train.
-
-        Args:
-            X: (N, F) numbers, dense or sparse.
-            y: classes, (N,).
-            xstar: (N, D) numbers, NaN where missing; None: the plain model, `no-xstar`.
-        """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+    def _class_numbers(self, y: Array) -> Array:
+        """Keep the classes, and return the number of each row's."""
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"a classifier needs two; y has one class: {self.classes_[0]!r}")
-        self._fit(X, codes.astype(np.int64), len(self.classes_), xstar)
-        return self
+        numbers: Array = codes.astype(np.int64)
+        return numbers
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each of `classes_`, (N, K)."""
@@ -214,6 +207,23 @@ class LupiClassifier(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
         best = self.predict_proba(X).argmax(1)
         classes: Array = self.classes_[best]
         return classes
+
+
+class LupiClassifier(ClassEstimator):
+    """Classify vectors: trained with x*, predicting without."""
+
+    def fit(self, X: Any, y: Any, xstar: Any = None) -> Self:
+        """Train.
+
+        Args:
+            X: (N, F) numbers, dense or sparse.
+            y: classes, (N,).
+            xstar: (N, D) numbers, NaN where missing; None: the plain model, `no-xstar`.
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        numbers = self._class_numbers(y)
+        self._fit(X, numbers, len(self.classes_), xstar)
+        return self
 
 
 class LupiRegressor(RegressorMixin, LupiEstimator):  # type: ignore[misc]

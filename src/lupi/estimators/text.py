@@ -7,9 +7,8 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -19,7 +18,7 @@ from lupi.data.text.text_rows import TextSplit
 from lupi.data.text.tokens import locate_words, split_words
 from lupi.data.text.word_vocabulary import WordVocabulary, choose_words
 from lupi.errors import LupiError
-from lupi.estimators.network import LupiEstimator
+from lupi.estimators.network import ClassEstimator, LupiEstimator
 from lupi.estimators.text_task import TextsInMemory
 from lupi.nn.gaussian import moments
 from lupi.tasks.text_network import TextNetworkSettings
@@ -154,7 +153,7 @@ class LupiTextEstimator(LupiEstimator):
         return tags
 
 
-class LupiTextClassifier(ClassifierMixin, LupiTextEstimator):  # type: ignore[misc]
+class LupiTextClassifier(ClassEstimator, LupiTextEstimator):
     """Classify texts: trained with rationales, predicting without."""
 
     def fit(self, X: Any, y: Any, rationales: Any = None) -> Self:
@@ -169,23 +168,9 @@ class LupiTextClassifier(ClassifierMixin, LupiTextEstimator):  # type: ignore[mi
         """
         texts, y = check_texts(X), column_or_1d(y)
         check_consistent_length(texts, y)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs two; y has one class: {self.classes_[0]!r}")
-        self._fit(texts, codes.astype(np.int64), len(self.classes_), rationales)
+        numbers = self._class_numbers(y)
+        self._fit(texts, numbers, len(self.classes_), rationales)
         return self
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each of `classes_`, (N, K)."""
-        probabilities: Array = self._outputs(X).softmax(1).numpy()
-        return probabilities
-
-    def predict(self, X: Any) -> Array:
-        """Return the class of each text. Rationales can't be passed."""
-        best = self.predict_proba(X).argmax(1)
-        classes: Array = self.classes_[best]
-        return classes
 
 
 class LupiTextRegressor(RegressorMixin, LupiTextEstimator):  # type: ignore[misc]
