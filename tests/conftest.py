@@ -16,8 +16,8 @@ from lupi.data.subsets import rows_with_xstar
 from lupi.data.tables.vectors import VectorSplit
 from lupi.data.xstar.controls import control_vectors
 from lupi.records import Metric
-from lupi.tasks.digits import DigitsTask
-from lupi.tasks.image import ImageNetworkSettings
+from lupi.tasks.images.digits import DigitsTask
+from lupi.tasks.images.image import ImageNetworkSettings
 from the_command import inside
 
 
@@ -97,7 +97,7 @@ def small_bench(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans that are less sure and take little time."""
-    monkeypatch.setattr("lupi.evidence.power.N_SIMULATIONS", 80)
+    monkeypatch.setattr("lupi.evidence.statistics.power.N_SIMULATIONS", 80)
 
 
 Here = Callable[..., tuple[int, str, str]]

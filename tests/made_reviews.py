@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lupi.data.text.made_reviews import write_reviews
-from lupi.tasks.text import TextTask
-from lupi.tasks.text_network import TextNetworkSettings
-from lupi.tasks.text_settings import TextSettings
+from lupi.tasks.text.network import TextNetworkSettings
+from lupi.tasks.text.settings import TextSettings
+from lupi.tasks.text.task import TextTask
 
 COLUMNS = {"text": "review", "target": "label", "rationale": "spans"}
 

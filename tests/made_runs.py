@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from lupi.tasks.image_files import shard_images
-from lupi.tasks.imagenet import ImagenetSettings
+from lupi.tasks.images.image_files import shard_images
+from lupi.tasks.images.imagenet import ImagenetSettings
 from lupi.train.settings import RunSettings
 from made_images import imagenet
 

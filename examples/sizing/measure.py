@@ -31,7 +31,7 @@ from lupi.data.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
 from lupi.records import write_json
 from lupi.settings import merge, read_yaml
-from lupi.tasks.image import ImageNetworkSettings, ImageTask
+from lupi.tasks.images.image import ImageNetworkSettings, ImageTask
 from lupi.train.losses import reduce
 
 SIDE, N_CLASSES, BATCH, STORED, TURNS = 224, 1000, 2, 256, 5

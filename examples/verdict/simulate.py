@@ -15,7 +15,7 @@ from population import ARMS, CONTROLS, METHODS, Population, Setup, run_compariso
 from rules import QUIET, differences_of, is_wrong, judge, judge_until_decided, old_rule
 
 from lupi.design import Design, Looks
-from lupi.evidence.sequential import SequentialTest
+from lupi.evidence.statistics.sequential import SequentialTest
 from lupi.evidence.verdict import Question, judge_family
 
 Floats = NDArray[np.float64]

@@ -25,10 +25,10 @@ from lupi.data.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
 from lupi.records import Design
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx
-from lupi.tasks.image import ImageNetworkSettings, ImageTask
-from lupi.tasks.translation import TranslationTask
-from lupi.tasks.translation_settings import TranslationNetworkSettings, TranslationSettings
-from lupi.tasks.translator import Translator
+from lupi.tasks.images.image import ImageNetworkSettings, ImageTask
+from lupi.tasks.translation.settings import TranslationNetworkSettings, TranslationSettings
+from lupi.tasks.translation.task import TranslationTask
+from lupi.tasks.translation.translator import Translator
 from lupi.train.losses import reduce
 
 NETWORK = "vgg16-bn"

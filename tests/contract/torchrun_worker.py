@@ -14,8 +14,8 @@ from torch import Tensor, distributed
 from lupi.core import Batch, Method, Task
 from lupi.methods.registry import build_method
 from lupi.tasks.registry import build_task
-from lupi.train.parts import parts_of, passing
-from lupi.train.processes import together
+from lupi.train.parallel.parts import parts_of, passing
+from lupi.train.parallel.processes import together
 from lupi.train.run import run
 from lupi.train.settings import TrainSettings
 from made_runs import SETTINGS, streamed

@@ -12,7 +12,7 @@ import pytest
 from lupi.errors import LupiError
 from lupi.evidence.summary import summarise
 from lupi.records import Arm, read_comparison
-from lupi.report.page import write_report as write_page
+from lupi.report.page.document import write_report as write_page
 from made_records import ARMS, drop_results, make_records, run_folder
 
 VOID = {"meta", "link", "img", "br", "line", "hr", "input"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lupi.errors import LupiError
-from lupi.report.watch import page_server
+from lupi.report.page.watch import page_server
 from made_records import ARMS, drop_results, make_records
 
 

@@ -30,8 +30,8 @@ from lupi.data.text.parallel_text import read_lines
 from lupi.data.xstar.sentence_vectors import VectorFiles
 from lupi.errors import LupiError
 from lupi.tasks.table import TableNetworkSettings, TableTask
-from lupi.tasks.text import TextTask
-from lupi.tasks.text_network import TextNetworkSettings
+from lupi.tasks.text.network import TextNetworkSettings
+from lupi.tasks.text.task import TextTask
 from made_images import annotation
 from made_reviews import settings_of
 from made_table import HEADER, rows

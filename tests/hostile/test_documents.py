@@ -20,16 +20,16 @@ from lupi.compare.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.evidence.summary import summarise, to_json
 from lupi.records import read_comparison
-from lupi.report.page import render
+from lupi.report.page.document import render
 from lupi.report.terminal import summary_table
 from lupi.settings import override, read_yaml
 from lupi.ship.export import export
 from lupi.ship.manifest import write_manifest
 from lupi.ship.pick import pick_run
-from lupi.train.finished import STUDENT, read_finished
 from lupi.train.run import run
+from lupi.train.saved.finished import STUDENT, read_finished
+from lupi.train.saved.translating import load_translator
 from lupi.train.settings import RunSettings
-from lupi.train.translating import load_translator
 from made_records import ARMS, make_records
 from made_students import image_run, table_run
 from made_text import write_texts

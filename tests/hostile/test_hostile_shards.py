@@ -22,8 +22,8 @@ from safetensors.numpy import load, save
 from hostile_files import HOSTILE_VALUES, as_json, changed_document, damaged_bytes, fuzzed
 from lupi.data.images.shards.format import ABOUT, ROWS
 from lupi.errors import LupiError
-from lupi.tasks.image_files import shard_images
-from lupi.tasks.imagenet import ImagenetSettings, ImagenetTask
+from lupi.tasks.images.image_files import shard_images
+from lupi.tasks.images.imagenet import ImagenetSettings, ImagenetTask
 from made_images import imagenet
 
 SHARD = "train-000000.tar"

@@ -12,7 +12,7 @@ import pytest
 
 from lupi.evidence.summary import summarise
 from lupi.records import read_comparison
-from lupi.report.page import write_report
+from lupi.report.page.document import write_report
 from made_records import make_records
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)

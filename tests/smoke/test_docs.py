@@ -100,7 +100,7 @@ def test_every_setting_is_documented() -> None:
     from lupi.compare.tuning import TuningSettings
     from lupi.methods.registry import methods
     from lupi.settings import Settings
-    from lupi.tasks.image_files import AugmentSettings
+    from lupi.tasks.images.image_files import AugmentSettings
     from lupi.tasks.registry import TASKS
     from lupi.theory.curves import BoundSettings
     from lupi.train.settings import TrainSettings

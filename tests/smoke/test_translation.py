@@ -109,7 +109,7 @@ def test_the_verdict_is_in_bleu(folder: Path) -> None:
 
 
 def test_the_student_of_a_run_is_a_plain_network(folder: Path) -> None:
-    from lupi.train.checkpoint import load_weights
+    from lupi.train.saved.checkpoint import load_weights
 
     students = {
         arm: load_weights(run_of(folder, arm) / "checkpoint/student.safetensors")
@@ -140,7 +140,7 @@ def test_bytes_that_are_not_text_end_in_a_message(folder: Path) -> None:
 
 def test_folders_that_do_not_translate(folder: Path, tmp_path: Path) -> None:
     from lupi.errors import LupiError
-    from lupi.train.translating import load_translator
+    from lupi.train.saved.translating import load_translator
 
     with pytest.raises(LupiError, match="holds 5 runs; give one of them"):
         load_translator(folder / "runs/texts")

@@ -6,7 +6,9 @@ import typer
 from rich.markup import escape
 
 from lupi import __version__
-from lupi.cli import (
+from lupi.cli.output import say
+from lupi.cli.torchrun import n_processes, one_voice
+from lupi.cli.verbs import (
     analyse,
     bench,
     bounds,
@@ -22,8 +24,6 @@ from lupi.cli import (
     train,
     translate,
 )
-from lupi.cli.output import say
-from lupi.cli.torchrun import n_processes, one_voice
 from lupi.errors import LupiError
 
 app = typer.Typer(

@@ -101,7 +101,7 @@ def print_summary(
     """Write the page of a comparison, and print its verdict: as text, as JSON or as a table."""
     from lupi.evidence.summary import summarise, to_json
     from lupi.records import read_comparison
-    from lupi.report.page import write_report
+    from lupi.report.page.document import write_report
     from lupi.report.tables import FORMATS
     from lupi.report.terminal import summary_table
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from lupi.errors import LupiError
 from lupi.methods.registry import find_method
-from lupi.tasks.text import TextTask
-from lupi.tasks.text_network import TextNetworkSettings
-from lupi.tasks.text_settings import TextSettings
+from lupi.tasks.text.network import TextNetworkSettings
+from lupi.tasks.text.settings import TextSettings
+from lupi.tasks.text.task import TextTask
 
 SIZES = (50, 100, 200, 400)
 SMALLEST_SIZE = 20

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from lupi.core import Batch, Control, GivenRows, OutputKind, Split, Splits, XstarKind
 from lupi.data.tables.vectors import VectorSplit
 from lupi.nn.gaussian import gaussian_cross_entropy
-from lupi.nn.mlp import MLP
+from lupi.nn.networks.mlp import MLP
 from lupi.records import Metric
 from lupi.tasks.table import TableNetworkSettings
 

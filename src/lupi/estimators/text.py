@@ -21,7 +21,7 @@ from lupi.errors import LupiError
 from lupi.estimators.network import ClassEstimator, LupiEstimator
 from lupi.estimators.text_task import TextsInMemory
 from lupi.nn.gaussian import moments
-from lupi.tasks.text_network import TextNetworkSettings
+from lupi.tasks.text.network import TextNetworkSettings
 from lupi.train.settings import TrainSettings
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ from lupi.core import Control, GivenRows, OutputKind, Places, Split, Splits, Xst
 from lupi.data.text.text_rows import TextSplit
 from lupi.records import Metric
 from lupi.tasks.outcomes import Outcome
-from lupi.tasks.text_network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
+from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
 
 
 class TextsInMemory(GivenRows):

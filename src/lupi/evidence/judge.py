@@ -7,11 +7,11 @@ from typing import Any
 
 from lupi.design import Design, Looks
 from lupi.errors import LupiError
-from lupi.evidence.headline import ABOUT_METHODS, headline
 from lupi.evidence.judgement import Judgement
 from lupi.evidence.judging import Rule, judge_arms
 from lupi.evidence.scores import Runs, Scores
 from lupi.evidence.verdict import ALPHA
+from lupi.evidence.words.headline import ABOUT_METHODS, headline
 from lupi.records import Arm, Metric
 from lupi.settings import unknown_name
 

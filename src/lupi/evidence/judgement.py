@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from lupi.evidence.answer import ArmSummary, Cell, LabelSaving, Verdict
-from lupi.evidence.headline import interval_text, signed
+from lupi.evidence.words.headline import interval_text, signed
 from lupi.records import Metric
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import numpy as np
 from lupi.design import Design, Looks
 from lupi.evidence.answer import ArmSummary, Cell, LabelSaving
 from lupi.evidence.labels import label_saving
-from lupi.evidence.paired import mean_interval, paired_differences
 from lupi.evidence.roles import is_candidate
 from lupi.evidence.scores import Scores
-from lupi.evidence.sequential import SequentialTest
+from lupi.evidence.statistics.paired import mean_interval, paired_differences
+from lupi.evidence.statistics.sequential import SequentialTest
 from lupi.evidence.units import default_margin
 from lupi.evidence.verdict import Judged, Question, judge_family
 from lupi.records import Arm

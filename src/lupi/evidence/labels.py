@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lupi.evidence.answer import LabelSaving
-from lupi.evidence.paired import ROUNDING, Floats, p_above_zero, smallest_p
+from lupi.evidence.statistics.paired import ROUNDING, Floats, p_above_zero, smallest_p
 from lupi.evidence.verdict import ALPHA
 
 POINTS = 16

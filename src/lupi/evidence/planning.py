@@ -16,10 +16,10 @@ from scipy import stats
 
 from lupi.design import Looks
 from lupi.errors import LupiError
-from lupi.evidence.paired import Floats
-from lupi.evidence.power import chance_to_help, fewest_seeds
 from lupi.evidence.roles import controls, is_candidate
 from lupi.evidence.scores import Scores, read_scores
+from lupi.evidence.statistics.paired import Floats
+from lupi.evidence.statistics.power import chance_to_help, fewest_seeds
 from lupi.evidence.summary import rule_of
 from lupi.evidence.verdict import seeds_needed
 from lupi.records import Arm, ComparisonRecord

@@ -13,9 +13,9 @@ from typing import Any
 from lupi.design import Looks
 from lupi.errors import LupiError
 from lupi.evidence.answer import Difference
-from lupi.evidence.paired import paired_differences
 from lupi.evidence.scores import Scores, read_scores
-from lupi.evidence.sequential import SequentialTest
+from lupi.evidence.statistics.paired import paired_differences
+from lupi.evidence.statistics.sequential import SequentialTest
 from lupi.evidence.verdict import Question, judge_family
 from lupi.records import ComparisonRecord
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from lupi.design import Looks
 from lupi.evidence.answer import ArmSummary, Cell, Difference, LabelSaving, Reach, Summary, Verdict
-from lupi.evidence.cautions import cautions, tuning_cautions
-from lupi.evidence.headline import headline
 from lupi.evidence.judging import Rule, judge_arms
 from lupi.evidence.roles import controls, find_reference
 from lupi.evidence.scores import number_at, read_scores
 from lupi.evidence.tuning import judge_tuning
 from lupi.evidence.verdict import ALPHA
+from lupi.evidence.words.cautions import cautions, tuning_cautions
+from lupi.evidence.words.headline import headline
 from lupi.records import ComparisonRecord
 
 __all__ = [

@@ -30,9 +30,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lupi.evidence.answer import Difference, Verdict
-from lupi.evidence.family import adjusted, threshold
-from lupi.evidence.paired import smallest_p
-from lupi.evidence.sequential import SequentialTest
+from lupi.evidence.statistics.family import adjusted, threshold
+from lupi.evidence.statistics.paired import smallest_p
+from lupi.evidence.statistics.sequential import SequentialTest
 
 ALPHA = 0.05
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, Task
 from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
-from lupi.nn.seq2seq import Seq2Seq, VectorStarted
+from lupi.nn.networks.seq2seq import Seq2Seq, VectorStarted
 from lupi.nn.taps import entering, linear_layers, try_pass
 from lupi.settings import Settings
 

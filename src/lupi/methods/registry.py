@@ -1,4 +1,4 @@
-"""Methods by name. A file in this folder that defines a `Method` with a name is registered."""
+"""Methods by name: every `Method` that a file in these folders defines."""
 
 import importlib
 import inspect
@@ -18,8 +18,8 @@ from lupi.settings import unknown_name
 def methods() -> dict[str, type[Method]]:
     """Return every method, by name."""
     found = {}
-    for info in pkgutil.iter_modules(lupi.methods.__path__):
-        module = importlib.import_module(f"lupi.methods.{info.name}")
+    for info in pkgutil.walk_packages(lupi.methods.__path__, "lupi.methods."):
+        module = importlib.import_module(info.name)
         for _, cls in inspect.getmembers(module, inspect.isclass):
             if issubclass(cls, Method) and cls.__module__ == module.__name__:
                 found[cls.name] = cls

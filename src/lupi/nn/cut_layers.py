@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from lupi.core.whole_batch import CutBatch
 from lupi.nn.sites import DROPOUTS
-from lupi.whole_batch import CutBatch
 
 
 @contextlib.contextmanager

@@ -3,8 +3,8 @@
 from torch import Tensor, nn
 
 from lupi.nn.layouts import site_shapes
+from lupi.nn.networks.vgg import he_init
 from lupi.nn.sites import find_sites
-from lupi.nn.vgg import he_init
 
 
 def head_like(net: nn.Module, x: Tensor, n_in: int, n_out: int) -> nn.Sequential:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lupi.evidence.answer import Answer
-from lupi.evidence.headline import MOST_TELLING_FIRST
 from lupi.evidence.roles import is_candidate
 from lupi.evidence.summary import Summary, Verdict
+from lupi.evidence.words.headline import MOST_TELLING_FIRST
 
 State = Answer | Literal["mixed", "incomplete", "nothing to judge"]
 

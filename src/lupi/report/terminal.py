@@ -9,9 +9,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from lupi.evidence.headline import at_sizes
 from lupi.evidence.roles import is_candidate
 from lupi.evidence.summary import Cell, Summary, Verdict
+from lupi.evidence.words.headline import at_sizes
 from lupi.report.fractions import cell_at, families, partial_sentences, percent
 from lupi.report.more_labels import more_labels
 from lupi.report.numbers import NOTHING, half_width, score, unit

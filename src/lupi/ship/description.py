@@ -12,9 +12,11 @@ from torch import nn
 from lupi.data.images.decode import Fit
 from lupi.data.tables.encoder import TableEncoder
 from lupi.errors import LupiError
-from lupi.methods.hallucination import Hallucinating
+from lupi.methods.teachers.hallucination import Hallucinating
 from lupi.settings import Settings
-from lupi.tasks import image, table, text_network
+from lupi.tasks import table
+from lupi.tasks.images import image
+from lupi.tasks.text import network as text_network
 
 
 class ImageFiles(Settings):

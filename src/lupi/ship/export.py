@@ -24,9 +24,9 @@ from lupi.ship.card import model_card
 from lupi.ship.manifest import write_manifest
 from lupi.ship.onnx_file import write_onnx
 from lupi.ship.student import DESCRIPTION, ONNX, WEIGHTS, describe_run, load_student
-from lupi.train.checkpoint import save_weights
-from lupi.train.finished import read_finished
 from lupi.train.run import splits_for
+from lupi.train.saved.checkpoint import save_weights
+from lupi.train.saved.finished import read_finished
 
 Format = Literal["torch", "onnx"]
 LARGEST_DIFFERENCE = 1e-4

@@ -11,7 +11,7 @@ from lupi.evidence.answer import Verdict
 from lupi.evidence.summary import summarise
 from lupi.records import ComparisonRecord, RunRecord, read_comparison
 from lupi.settings import unknown_name
-from lupi.train.finished import STUDENT, find_run
+from lupi.train.saved.finished import STUDENT, find_run
 
 
 class Picked(NamedTuple):

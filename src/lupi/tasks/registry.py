@@ -8,14 +8,14 @@ from lupi.core import Task
 from lupi.data.images.writer import OnDecoded
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
-from lupi.tasks.digits import DigitsTask
-from lupi.tasks.image_files import ImageFilesTask, open_images, shard_images
-from lupi.tasks.image_folder import ImageFolderTask
-from lupi.tasks.imagenet import ImagenetTask
+from lupi.tasks.images.digits import DigitsTask
+from lupi.tasks.images.image_files import ImageFilesTask, open_images, shard_images
+from lupi.tasks.images.image_folder import ImageFolderTask
+from lupi.tasks.images.imagenet import ImagenetTask
+from lupi.tasks.images.tiny_imagenet import TinyImagenetTask
 from lupi.tasks.table import TableTask
-from lupi.tasks.text import TextTask
-from lupi.tasks.tiny_imagenet import TinyImagenetTask
-from lupi.tasks.translation import TranslationTask
+from lupi.tasks.text.task import TextTask
+from lupi.tasks.translation.task import TranslationTask
 
 TASKS: dict[str, type[Any]] = {
     "digits": DigitsTask,

@@ -29,7 +29,7 @@ from lupi.data.tables.vectors import VectorSplit
 from lupi.data.xstar.controls import control_vectors
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
-from lupi.nn.mlp import MLP
+from lupi.nn.networks.mlp import MLP
 from lupi.settings import Settings
 from lupi.tasks.outcomes import Outcome
 

@@ -25,8 +25,8 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from lupi.errors import LupiError
+from lupi.nn.networks.vgg import VGG, Pixels
 from lupi.nn.sites import DROPOUTS, Site
-from lupi.nn.vgg import VGG, Pixels
 
 CHAINS = (nn.Sequential, VGG)
 """Modules whose forward pass is their children's, in turn."""

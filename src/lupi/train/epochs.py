@@ -11,8 +11,8 @@ from lupi.core import Batch, Method, Split, Splits, Task, derive_seed
 from lupi.nn.batchnorm import reestimate
 from lupi.train.evaluate import describe_noise, outputs
 from lupi.train.losses import Reduced
-from lupi.train.parts import parts_of, passing
-from lupi.train.processes import Processes
+from lupi.train.parallel.parts import parts_of, passing
+from lupi.train.parallel.processes import Processes
 from lupi.train.settings import TrainSettings
 from lupi.train.state import Row
 

@@ -17,9 +17,9 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from lupi.core import Method, Splits, Stage, Task
 from lupi.train.epochs import noise_sites, train_epoch, validate
-from lupi.train.files import TrainingFiles
 from lupi.train.losses import TrainingLoss
-from lupi.train.processes import OneProcess, Processes
+from lupi.train.parallel.processes import OneProcess, Processes
+from lupi.train.saved.files import TrainingFiles
 from lupi.train.schedules import Schedule
 from lupi.train.settings import TrainSettings
 from lupi.train.state import Fitted, Row, State

@@ -23,8 +23,8 @@ from lupi.tasks.registry import build_task
 from lupi.train.evaluate import is_collapsed, outputs
 from lupi.train.fit import fit
 from lupi.train.learners import find_learner
-from lupi.train.processes import OneProcess, Processes
-from lupi.train.samples import write_samples
+from lupi.train.parallel.processes import OneProcess, Processes
+from lupi.train.saved.samples import write_samples
 from lupi.train.settings import RunSettings
 from lupi.train.state import Fitted, Row
 

@@ -6,8 +6,8 @@ import pytest
 
 from lupi.analysis.findings import find, groups_of
 from lupi.analysis.observed import Observed, SiteNoise, Unit
-from lupi.report.analysis import draw_profile, heat_map, lead, relation_rows, sections
-from lupi.report.sheet import render_sheet
+from lupi.report.sheets.analysis import draw_profile, heat_map, lead, relation_rows, sections
+from lupi.report.sheets.sheet import render_sheet
 
 N = 60
 

@@ -13,9 +13,9 @@ from PIL import Image
 
 from lupi.data.images.cache import Loaded
 from lupi.errors import LupiError
-from lupi.tasks.image_files import load_images
-from lupi.tasks.image_folder import ImageFolderSettings
-from lupi.tasks.imagenet import ImagenetSettings
+from lupi.tasks.images.image_files import load_images
+from lupi.tasks.images.image_folder import ImageFolderSettings
+from lupi.tasks.images.imagenet import ImagenetSettings
 from made_images import annotation, image_folder, imagenet
 
 

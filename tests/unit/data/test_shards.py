@@ -17,10 +17,10 @@ from torch import Tensor
 from lupi.core import Batch, Control, Split
 from lupi.data.images.shards import stream
 from lupi.errors import LupiError
-from lupi.tasks.image import ImageTask
-from lupi.tasks.image_files import ImageFilesSettings, shard_images
-from lupi.tasks.image_folder import ImageFolderSettings
-from lupi.tasks.imagenet import ImagenetSettings, ImagenetTask
+from lupi.tasks.images.image import ImageTask
+from lupi.tasks.images.image_files import ImageFilesSettings, shard_images
+from lupi.tasks.images.image_folder import ImageFolderSettings
+from lupi.tasks.images.imagenet import ImagenetSettings, ImagenetTask
 from made_images import image_folder, imagenet
 
 N_IMAGES = 24

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from lupi.evidence.family import adjusted, threshold
+from lupi.evidence.statistics.family import adjusted, threshold
 
 
 def hochberg(p_values: list[float], alpha: float) -> list[bool]:

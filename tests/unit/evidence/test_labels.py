@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import isotonic_regression
 
 from lupi.evidence.labels import isotonic, label_saving
-from lupi.evidence.paired import PairedTest
+from lupi.evidence.statistics.paired import PairedTest
 
 SIZES = [100, 200, 400]
 LINE = [0.5, 0.6, 0.7]  # straight in log n: +0.1 per doubling

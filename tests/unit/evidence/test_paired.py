@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lupi.evidence.paired import (
+from lupi.evidence.statistics.paired import (
     Floats,
     PairedTest,
     mean_interval,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lupi.evidence.power import FIRST_SHARE, MOST_SEEDS, chance_to_help, fewest_seeds
+from lupi.evidence.statistics.power import FIRST_SHARE, MOST_SEEDS, chance_to_help, fewest_seeds
 
 
 def test_without_gain_the_verdict_is_hardly_ever_helps() -> None:

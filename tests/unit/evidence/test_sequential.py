@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from lupi.design import Looks
-from lupi.evidence.paired import PairedTest
-from lupi.evidence.sequential import SequentialTest
+from lupi.evidence.statistics.paired import PairedTest
+from lupi.evidence.statistics.sequential import SequentialTest
 
 
 def test_one_look_is_a_paired_test_at_its_share() -> None:

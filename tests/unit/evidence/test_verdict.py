@@ -7,7 +7,7 @@ from lupi.design import Looks
 from lupi.errors import LupiError
 from lupi.evidence.answer import Verdict
 from lupi.evidence.roles import controls, find_reference
-from lupi.evidence.sequential import SequentialTest
+from lupi.evidence.statistics.sequential import SequentialTest
 from lupi.evidence.verdict import Judged, Question, judge_family, seeds_needed
 from lupi.records import Arm
 

@@ -6,7 +6,7 @@ import torch
 from conftest import digits_task
 from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi.methods.contrast import Contrast, ContrastSettings, log_odds
+from lupi.methods.regions.contrast import Contrast, ContrastSettings, log_odds
 from made_words import WordTask
 from reduced import losses_of
 

@@ -4,7 +4,7 @@ from torch import nn
 
 from conftest import VectorTask, digits_task
 from lupi.core import Batch
-from lupi.methods.distillation import (
+from lupi.methods.teachers.distillation import (
     Distillation,
     DistillationSettings,
     SelfDistillation,

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from conftest import VectorTask
 from lupi.core import Batch, Places, XstarKind
 from lupi.errors import LupiError
-from lupi.methods.gocnn import GoCNN, GoCNNSettings
+from lupi.methods.regions.gocnn import GoCNN, GoCNNSettings
 from lupi.nn.sites import Site
 from reduced import losses_of
 

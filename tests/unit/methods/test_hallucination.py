@@ -3,8 +3,8 @@ import torch
 
 from conftest import VectorTask, digits_task
 from lupi.core import Batch
-from lupi.methods.hallucination import Hallucination, HallucinationSettings
-from lupi.tasks.digits import DigitsTask
+from lupi.methods.teachers.hallucination import Hallucination, HallucinationSettings
+from lupi.tasks.images.digits import DigitsTask
 from reduced import losses_of
 
 

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 from conftest import VectorTask, digits_task
 from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi.methods.het_dropout import HetDropout
-from lupi.methods.het_dropout_settings import HetDropoutSettings
+from lupi.methods.noise.het_dropout import HetDropout
+from lupi.methods.noise.het_dropout_settings import HetDropoutSettings
 from lupi.methods.registry import build_method
 from made_reviews import text_task
 from reduced import losses_of

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from conftest import VectorTask
 from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi.methods.info_dropout import InfoDropout, InfoDropoutSettings
+from lupi.methods.noise.info_dropout import InfoDropout, InfoDropoutSettings
 from reduced import losses_of
 
 ALPHA = 0.001 + 0.3 / 2

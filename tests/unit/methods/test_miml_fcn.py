@@ -5,7 +5,7 @@ from torch import nn
 from conftest import VectorTask, digits_task
 from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi.methods.miml_fcn import MimlFcn, MimlFcnSettings
+from lupi.methods.labels.miml_fcn import MimlFcn, MimlFcnSettings
 from reduced import losses_of
 
 SLACK = torch.nn.functional.softplus(torch.tensor(0.4)).item()

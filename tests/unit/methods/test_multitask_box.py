@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from conftest import VectorTask, digits_task
 from lupi.core import Batch, Task
-from lupi.methods.multitask_box import MultitaskBox, MultitaskBoxSettings
+from lupi.methods.regions.multitask_box import MultitaskBox, MultitaskBoxSettings
 from reduced import losses_of
 
 

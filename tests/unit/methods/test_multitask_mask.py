@@ -7,7 +7,7 @@ from torch import nn
 from conftest import digits_task
 from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi.methods.multitask_mask import MultitaskMask, MultitaskMaskSettings
+from lupi.methods.regions.multitask_mask import MultitaskMask, MultitaskMaskSettings
 from reduced import losses_of
 
 

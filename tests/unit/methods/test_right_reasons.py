@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from conftest import VectorTask
 from lupi.core import Batch, Places, XstarKind
-from lupi.methods.right_reasons import RightReasons, RightReasonsSettings
+from lupi.methods.regions.right_reasons import RightReasons, RightReasonsSettings
 from made_words import WordTask
 from reduced import losses_of
 

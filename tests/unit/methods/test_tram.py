@@ -5,7 +5,7 @@ from torch import nn
 from conftest import VectorTask, digits_task
 from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi.methods.tram import JointHead, Tram, TramSettings
+from lupi.methods.labels.tram import JointHead, Tram, TramSettings
 from reduced import losses_of
 
 

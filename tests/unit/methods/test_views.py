@@ -3,7 +3,7 @@ import torch
 
 from conftest import digits_task
 from lupi.core import Batch
-from lupi.methods.views import Views, ViewsSettings
+from lupi.methods.regions.views import Views, ViewsSettings
 from made_words import WordTask
 from reduced import losses_of
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lupi.nn.beam import beam_search
-from lupi.nn.seq2seq import Seq2Seq
+from lupi.nn.networks.beam import beam_search
+from lupi.nn.networks.seq2seq import Seq2Seq
 
 PAD, START, END = 0, 2, 3
 SOURCE = torch.tensor([[0, 0, 0, 5, 3], [4, 5, 6, 7, 3], [0, 7, 7, 5, 3], [0, 0, 6, 4, 3]])

@@ -1,6 +1,6 @@
 import torch
 
-from lupi.nn.mlp import MLP
+from lupi.nn.networks.mlp import MLP
 from lupi.nn.sites import find_sites
 
 

@@ -6,7 +6,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from lupi.errors import LupiError
-from lupi.nn.pretrained import image_encoder, load_network
+from lupi.nn.networks.pretrained import image_encoder, load_network
 
 
 def make_network() -> nn.Sequential:

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.nn.layouts import site_shapes
-from lupi.nn.resnet import ResNet, resnet18, resnet50
+from lupi.nn.networks.resnet import ResNet, resnet18, resnet50
 from lupi.nn.sites import find_sites
 
 

@@ -7,10 +7,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lupi.data.text import vocabulary
-from lupi.nn import seq2seq
 from lupi.nn.layouts import SEQUENCE
+from lupi.nn.networks import seq2seq
+from lupi.nn.networks.seq2seq import Seq2Seq, VectorStarted
 from lupi.nn.noise.draws import add_noise
-from lupi.nn.seq2seq import Seq2Seq, VectorStarted
 from lupi.nn.sites import Attachment, find_sites
 
 NETS = [

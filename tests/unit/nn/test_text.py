@@ -6,8 +6,7 @@ from torch import Tensor, nn
 
 from lupi.errors import LupiError
 from lupi.nn.layouts import site_shapes
-from lupi.nn.sites import attached, find_sites
-from lupi.nn.text import (
+from lupi.nn.networks.text import (
     ConvEncoder,
     TextNetwork,
     bag_of_words,
@@ -15,6 +14,7 @@ from lupi.nn.text import (
     import_encoder,
     lstm,
 )
+from lupi.nn.sites import attached, find_sites
 
 X = torch.tensor([[1, 2, 3, 2, 0], [4, 0, 5, 6, 1]])
 

@@ -4,8 +4,8 @@ from torch import Tensor, nn
 
 from lupi.errors import LupiError
 from lupi.nn.layouts import site_shapes
+from lupi.nn.networks.vgg import small_vgg, vgg16_bn
 from lupi.nn.sites import find_sites
-from lupi.nn.vgg import small_vgg, vgg16_bn
 
 
 def test_vgg16_has_the_published_number_of_weights() -> None:

@@ -1,7 +1,7 @@
 from summaries import arm, cell, summary
 
-from lupi.report.figures import epoch_curves, variance_curves
-from lupi.report.styles import arm_styles
+from lupi.report.figures.curves import epoch_curves, variance_curves
+from lupi.report.figures.styles import arm_styles
 from lupi.report.training import Curve
 
 

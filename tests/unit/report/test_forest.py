@@ -2,8 +2,8 @@ import pytest
 from summaries import arm, cell, summary
 
 from lupi.evidence.summary import Difference
-from lupi.report.forest import forest_height, forest_plot
-from lupi.report.styles import arm_styles
+from lupi.report.figures.forest import forest_height, forest_plot
+from lupi.report.figures.styles import arm_styles
 
 
 def difference(other: str, mean: float, low: float | None, high: float | None) -> Difference:

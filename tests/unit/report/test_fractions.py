@@ -2,7 +2,7 @@ import pytest
 from summaries import arm, cell, summary
 
 from lupi.evidence.summary import LabelSaving, Summary, Verdict
-from lupi.report.figures import fraction_curves, fraction_places
+from lupi.report.figures.curves import fraction_curves, fraction_places
 from lupi.report.fractions import families, partial_sentences
 from lupi.report.more_labels import more_labels
 

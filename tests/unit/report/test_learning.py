@@ -4,8 +4,8 @@ import plotly.graph_objects as go
 import pytest
 from summaries import arm, cell, summary
 
-from lupi.report.learning import dodges, learning_curves, score_dots
-from lupi.report.styles import arm_styles
+from lupi.report.figures.learning import dodges, learning_curves, score_dots
+from lupi.report.figures.styles import arm_styles
 
 
 def test_learning_curves_show_means_and_uneven_intervals() -> None:

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lupi.report.line_chart import Axis, Line, line_chart
+from lupi.report.figures.line_chart import Axis, Line, line_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -7,7 +7,7 @@ from summaries import arm, cell, summary
 from lupi.evidence.summary import Summary
 
 pytest.importorskip("matplotlib", reason="figures for papers need the extra `figures`")
-from lupi.report.paper_figures import write_figures
+from lupi.report.figures.paper import write_figures
 
 
 def judged() -> Summary:

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from lupi.records import Arm, ComparisonRecord, Metric, PlannedRun, RunRecord
-from lupi.report import runs
-from lupi.report.runs import run_logs
+from lupi.report.page import runs
+from lupi.report.page.runs import run_logs
 from lupi.report.training import Row
 
 

@@ -1,6 +1,6 @@
 from summaries import arm
 
-from lupi.report.styles import NEUTRAL, PALETTE, arm_styles, colour
+from lupi.report.figures.styles import NEUTRAL, PALETTE, arm_styles, colour
 
 
 def test_styles_tell_arms_apart() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from lupi.errors import LupiError
 from lupi.files import write_json
-from lupi.report.sheet import Section, render_sheet
+from lupi.report.sheets.sheet import Section, render_sheet
 from lupi.report.texts import Piece, shade_texts
 from lupi.text_samples import TextSample, read_text_samples, write_text_samples
 

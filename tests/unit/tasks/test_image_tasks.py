@@ -15,7 +15,7 @@ from lupi.data.images.split import Images
 from lupi.errors import LupiError
 from lupi.records import Design
 from lupi.settings import Settings
-from lupi.tasks.image import ImageTask
+from lupi.tasks.images.image import ImageTask
 from lupi.tasks.registry import build_task, prepare_task, resolve_task
 from lupi.train.evaluate import outputs
 from lupi.train.run import run

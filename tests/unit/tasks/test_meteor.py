@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lupi.errors import LupiError
-from lupi.tasks.meteor import find_meteor, score_meteor
+from lupi.tasks.translation.meteor import find_meteor, score_meteor
 from made_text import translation_task
 
 pytestmark = pytest.mark.extra
@@ -44,6 +44,6 @@ def test_a_task_scores_by_it_if_asked_to(tmp_path: Path) -> None:
 def test_what_it_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LupiError, match=r"METEOR knows no xx, only cz .*; leave it off"):
         find_meteor("xx")
-    monkeypatch.setattr("lupi.tasks.meteor.find_spec", lambda name: None)
+    monkeypatch.setattr("lupi.tasks.translation.meteor.find_spec", lambda name: None)
     with pytest.raises(LupiError, match=r"pip install 'lupi\[meteor\]'"):
         find_meteor("de")

@@ -9,8 +9,8 @@ from lupi.core import Batch, Control
 from lupi.data.text.made_reviews import write_reviews
 from lupi.errors import LupiError
 from lupi.tasks.registry import build_task, resolve_task
-from lupi.tasks.text import TextTask
-from lupi.tasks.text_network import TextNetworkSettings
+from lupi.tasks.text.network import TextNetworkSettings
+from lupi.tasks.text.task import TextTask
 from made_reviews import COLUMNS, settings_of, text_task, write_csv
 
 

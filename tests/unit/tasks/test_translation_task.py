@@ -12,9 +12,9 @@ from lupi.data.text.vocabulary import END, PAD
 from lupi.data.xstar.reveal import reveal
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method
-from lupi.tasks.scoring import score_lines
-from lupi.tasks.translation import TranslationTask
-from lupi.tasks.translator import AT_ONCE, Translator
+from lupi.tasks.translation.scoring import score_lines
+from lupi.tasks.translation.task import TranslationTask
+from lupi.tasks.translation.translator import AT_ONCE, Translator
 from lupi.train.evaluate import outputs
 from made_text import N_LINES, NOUNS, translation_task, write_texts
 from reduced import losses_of

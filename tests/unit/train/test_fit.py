@@ -8,9 +8,9 @@ from torch import nn
 from conftest import VectorTask
 from lupi.core import Method, Stage
 from lupi.methods.registry import build_method, find_method
-from lupi.train.checkpoint import save_state
 from lupi.train.evaluate import describe_noise, is_collapsed
 from lupi.train.fit import fit
+from lupi.train.saved.checkpoint import save_state
 from lupi.train.settings import TrainSettings
 from lupi.train.state import Fitted, Row
 
@@ -114,7 +114,7 @@ def test_a_kill_while_the_best_student_is_replaced_does_no_harm(
         save_state(path, state)
 
     with monkeypatch.context() as patch:
-        patch.setattr("lupi.train.files.save_state", killed)
+        patch.setattr("lupi.train.saved.files.save_state", killed)
         with pytest.raises(KeyboardInterrupt):
             fit_two_phases(tmp_path / "b")
     resumed, rows = fit_two_phases(tmp_path / "b")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from lupi.errors import LupiError
-from lupi.train.precision import check_precision
+from lupi.train.parallel.precision import check_precision
 
 WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
-TRIAL = [sys.executable, "-m", "lupi.train.precision"]
+TRIAL = [sys.executable, "-m", "lupi.train.parallel.precision"]
 
 
 @pytest.fixture(autouse=True)

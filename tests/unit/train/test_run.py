@@ -9,8 +9,8 @@ import torch
 from lupi.errors import LupiError
 from lupi.files import read_rows
 from lupi.records import run_identity
-from lupi.train.checkpoint import load_weights
 from lupi.train.run import Sealed, run
+from lupi.train.saved.checkpoint import load_weights
 from lupi.train.settings import RunSettings
 from lupi.train.state import Row
 

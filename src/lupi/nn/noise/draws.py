@@ -21,9 +21,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from lupi.core.whole_batch import WHOLE, WholeBatch
 from lupi.errors import LupiError
 from lupi.nn.layouts import Layout, SiteShape
-from lupi.whole_batch import WHOLE, WholeBatch
 
 Draw = Literal["unit", "place", "channel", "example"]
 """unit: a draw for every entry (the paper). place: one for all channels of a place. channel: one

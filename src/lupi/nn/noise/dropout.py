@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from lupi.core.whole_batch import WHOLE, WholeBatch
 from lupi.nn.layouts import Layout, usual_layout
 from lupi.nn.noise.draws import Distribution, Draw, Form, add_noise, usual_draw
 from lupi.nn.noise.penalties import PENALTIES, PenaltyName
@@ -30,7 +31,6 @@ from lupi.nn.noise.variances import (
     fit_to,
     over_rows,
 )
-from lupi.whole_batch import WHOLE, WholeBatch
 
 XSTAR_MAX = 1e6
 """x* beyond this is cut before it enters h*, so that no finite input overflows."""

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parameter import UninitializedParameter
 
-from lupi.nn.vgg import he_init
+from lupi.nn.networks.vgg import he_init
 
 N_WORDS = 2**15
 """Words that `WordEncoder` tells apart; the numbers of larger vocabularies share offsets."""

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from lupi.core.whole_batch import WHOLE, WholeBatch
 from lupi.nn.noise.penalties import Penalty, kl
 from lupi.nn.noise.variances import Variance, bounded, over_rows
-from lupi.whole_batch import WHOLE, WholeBatch
 
 ReadingName = Literal["paper", "official", "official-translation"]
 

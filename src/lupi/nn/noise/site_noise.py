@@ -7,12 +7,12 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from lupi.core.whole_batch import WHOLE, WholeBatch
 from lupi.errors import LupiError
 from lupi.nn.layouts import SEQUENCE, SiteShape
 from lupi.nn.noise.dropout import HeteroscedasticDropout
 from lupi.nn.noise.variances import Variance, bounded
 from lupi.nn.sites import attached, site_module
-from lupi.whole_batch import WHOLE, WholeBatch
 
 
 class NoisePass:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from lupi.core.whole_batch import WholeBatch
 from lupi.nn.layouts import Layout
-from lupi.whole_batch import WholeBatch
 
 LOGVAR_MIN, LOGVAR_MAX = -10.0, 7.0
 """Bounds of the noise: a variance of 4.5e-5 is practically none, one of 1100 drowns the signal."""

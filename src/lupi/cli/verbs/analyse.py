@@ -1,0 +1,70 @@
+"""`lupi analyse`: what the noise of a trained run learned from x*."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from lupi.cli.output import Json, print_json, say, stderr
+
+
+def analyse(
+    run: Annotated[
+        Path, typer.Argument(help="Folder of a finished run, or one with nothing else in it.")
+    ],
+    rows: Annotated[int, typer.Option(min=20, help="Validation rows to look at, at most.")] = 4000,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the page. By default RUN/analysis.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what the noise of a trained run learned from x*.
+
+    Variance per unit for rows answered right and wrong, the heat map rows x units, where in the
+    image or text the noise is, what it goes with (loss, error, region size), and whether it
+    collapsed.
+    Validation rows show their x* for this only, after training and selection. Writes
+    `analysis.html`, `analysis.json` and the drawings; --json prints the JSON.
+
+    Example: `lupi train mine.yaml --arm het-dropout --out runs/noise`, then
+    `lupi analyse runs/noise`
+    """
+    from lupi.analysis.findings import find
+    from lupi.analysis.observe import observe
+    from lupi.report.sheets.analysis import (
+        RELATION_HEAD,
+        lead,
+        relation_rows,
+        text_lines,
+        write_analysis,
+    )
+    from lupi.train.saved.finished import find_run
+
+    run = find_run(run)
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
+        bar = progress.add_task("looking at rows")
+        seen = observe(
+            run, rows, lambda done, total: progress.update(bar, completed=done, total=total)
+        )
+    found = find(seen)
+    page = write_analysis(out or run / "analysis", run.name, found, seen)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        console = Console()
+        for text in lead(found):
+            console.print(Text(text))
+        for site in found.sites:
+            console.print()
+            for text in text_lines(site):
+                console.print(Text(text))
+            if relations := relation_rows(site):
+                table = Table(*RELATION_HEAD, box=None, pad_edge=False)
+                for row in relations:
+                    table.add_row(*row)
+                console.print(table)
+    say(f"page: {page}")

@@ -1,0 +1,141 @@
+"""`lupi bounds`: what the paper's theory says in numbers, and its oracle in a simulation."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lupi.cli.output import Json, Sets, print_json, say
+
+if TYPE_CHECKING:
+    from torch import nn
+
+NetworkName = Literal["small-vgg", "vgg16-bn"]
+
+
+def bounds(
+    set_: Sets = None,
+    network: Annotated[
+        NetworkName | None,
+        typer.Option(help="Take paths and path norm of this network, freshly initialised."),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(help="Take all constants of a finished run that can be measured."),
+    ] = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Simulate the oracle, too: a few seconds.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Where the image goes: .html, or .svg for the drawing alone.")
+    ] = Path("runs/bounds.html"),
+    as_json: Json = False,
+) -> None:
+    """Print the bounds of Propositions 1 and 2 over n, and where they cross.
+
+    Without x* the paper's bound falls as n^-1/2, with an oracle that holds the output's variance
+    as n^-1. Constants are set by `--set xi=0.01`; their defaults are an illustration. What is
+    proved, and what is not: docs/theory.md.
+
+    Example: `lupi bounds --network vgg16-bn --set delta=0.01`
+    """
+    from lupi.errors import LupiError
+    from lupi.report.sheets.bounds import (
+        bounds_rows,
+        crossover_words,
+        simulation_table,
+        write_bounds,
+    )
+    from lupi.settings import override
+    from lupi.theory.bounds import where_below
+    from lupi.theory.curves import BoundSettings, make_bounds, to_json
+    from lupi.theory.simulation import simulate as run_simulation
+
+    if network and run:
+        raise LupiError("--network and --run both give a network; take one of them")
+    if out.suffix not in (".html", ".svg"):
+        raise LupiError(f"--out: got {out}, expected a name that ends in .html or .svg")
+    measured: dict[str, Any] = {}
+    if network:
+        measured = _of_network(network)
+    elif run:
+        measured = _of_run(run)
+    given = override({}, set_ or [])
+    constants = BoundSettings.parse({**measured, **given}, "")
+    words = []
+    if "xi" in measured and "xi" not in given and constants.xi > constants.delta:
+        words.append(
+            f"Measured xi = {constants.xi:.3g} is above delta = {constants.delta:g}: Proposition 2 "
+            "says nothing of this network. Its curve is for an oracle that holds xi at delta."
+        )
+        constants = constants.model_copy(update={"xi": constants.delta})
+    curves = make_bounds(constants)
+    words.append(crossover_words(where_below(curves["Proposition 2"], curves["Proposition 1"])))
+    ways = run_simulation(constants.simulation) if simulate else []
+    write_bounds(out, words, constants, ways)
+    if as_json:
+        document = {**to_json(constants), "measured": measured}
+        if simulate:
+            document["simulation"] = [asdict(way) for way in ways]
+        print_json(document)
+    else:
+        _print_table(["n", *curves], bounds_rows(curves, constants.sizes))
+        for key, value in measured.items():
+            print(f"measured {key} = {value:.4g}")
+        for text in words:
+            Console().print(Text(text))
+        if simulate:
+            print()
+            _print_table(*simulation_table(constants.simulation.sizes, ways))
+    say(f"image: {out}")
+
+
+def _of_network(name: NetworkName) -> dict[str, Any]:
+    import torch
+
+    from lupi.nn.networks.vgg import small_vgg, vgg16_bn
+
+    torch.manual_seed(0)
+    if name == "small-vgg":  # as for the embedded task
+        return _of_paths(small_vgg(10, 24), (1, 24, 24), 10)
+    return _of_paths(vgg16_bn(1000), (3, 224, 224), 1000)
+
+
+def _of_run(folder: Path) -> dict[str, Any]:
+    """Measure a trained student, on the validation rows of its run."""
+    from lupi.theory.outputs import measure_outputs
+    from lupi.train.evaluate import outputs
+    from lupi.train.run import splits_for
+    from lupi.train.saved.finished import read_finished
+
+    run = read_finished(folder)
+    rows = splits_for(type(run.method), run.task, run.settings).val
+    output, y = outputs(run.method, rows)
+    scale = measure_outputs(output, y)._asdict()
+    x = next(iter(rows.batches(2))).x
+    return {**_of_paths(run.student, tuple(x.shape[1:]), output.shape[1]), **scale}
+
+
+def _of_paths(net: "nn.Module", shape: tuple[int, ...], n_outputs: int) -> dict[str, Any]:
+    from lupi.theory.paths import log_path_count, log_path_norm
+
+    return {
+        "n_outputs": n_outputs,
+        "log10_paths": log_path_count(net, shape) / math.log(10),
+        "log10_path_norm": log_path_norm(net, shape) / math.log(10),
+    }
+
+
+def _print_table(head: Sequence[str], rows: list[list[str]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for i, column in enumerate(head):
+        table.add_column(column, justify="right" if i else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

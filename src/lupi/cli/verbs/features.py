@@ -1,0 +1,59 @@
+"""`lupi features`: vectors of images, to be x*."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import track
+
+from lupi.cli.output import resumable, say, stderr
+
+
+class _Scale(StrEnum):
+    symmetric = "symmetric"
+    unit = "unit"
+    imagenet = "imagenet"
+
+
+def features(
+    folder: Annotated[Path, typer.Argument(help="Folder of images.")],
+    out: Annotated[Path, typer.Option(help="The .npz file to write.")],
+    network: Annotated[
+        str, typer.Option(help="efficientnet-lite0, or package.module:function that makes one.")
+    ] = "efficientnet-lite0",
+    weights: Annotated[
+        Path | None, typer.Option(help="A safetensors file to load into the network.")
+    ] = None,
+    size: Annotated[int, typer.Option(min=8, help="Height and width that it sees.")] = 224,
+    scale: Annotated[
+        _Scale, typer.Option(help="Pixels: -1 to 1, 0 to 1, or ImageNet's mean and deviation.")
+    ] = _Scale.symmetric,
+    threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
+) -> None:
+    """Compute a vector for each image of a folder, by a network that was trained before.
+
+    A vector is what enters the network's last linear layer. The file has `files` and `features`
+    (float16): name it as `task.xstar`, with `task.images` for the image of each line. Stopped,
+    it goes on where it was. efficientnet-lite0 comes with `pip install 'lupi[features]'`.
+
+    Example: `lupi features flickr30k-images --out vectors.npz`
+    """
+    import torch
+
+    from lupi.data.xstar.image_vectors import list_images, write_vectors
+    from lupi.nn.networks.pretrained import image_encoder, load_network
+
+    torch.set_num_threads(threads)
+    names = list_images(folder)
+    encode = image_encoder(load_network(network, weights), scale.value)
+    about = f"{network} {weights or ''} {size} {scale.value}"
+    work = write_vectors(folder, names, encode, size, about, out)
+    n_bad = 0
+    with resumable():
+        for problem in track(work, "images", total=len(names), console=stderr):
+            if problem is not None:
+                n_bad += 1
+                say(escape(problem))
+    say(f"{len(names) - n_bad} vectors in {out}")

@@ -1,0 +1,156 @@
+"""`lupi plan`: what a comparison takes to detect a gain, before hours are spent on it."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lupi.cli.engines import make_engine, n_cores
+from lupi.cli.output import (
+    Json,
+    Out,
+    Sets,
+    Workers,
+    print_json,
+    resumable,
+    say,
+    stderr,
+    time_text,
+)
+
+if TYPE_CHECKING:
+    from lupi.evidence.planning import SeedPlan
+
+
+def plan(
+    settings: Annotated[Path, typer.Argument(help="The YAML file of a comparison.")],
+    gain: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Gain to detect: points of accuracy, or the metric's own unit. By default two "
+            "points (0.02 of r2 or auc); errors have no default.",
+        ),
+    ] = None,
+    power: Annotated[
+        float, typer.Option(min=1, max=99, help="Chance to detect it, in percent.")
+    ] = 80.0,
+    pilot: Annotated[int, typer.Option(min=2, help="Seeds of the pilot.")] = 3,
+    size: Annotated[
+        list[int] | None,
+        typer.Option(help="A size of the pilot; may be given several times. By default all."),
+    ] = None,
+    set_: Sets = None,
+    out: Out = None,
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate how many seeds a comparison takes, at which sizes, and how long.
+
+    Runs the first seeds of the comparison, which `lupi compare` then need not run again, looks at
+    how far they scatter (not at who is ahead), and simulates the verdict on many comparisons
+    that scatter as much.
+
+    Example: `lupi plan mine.yaml --gain 2 --pilot 3`
+    """
+    from lupi.cli.verbs.compare import do_runs, prepared_plan
+    from lupi.configs import read_settings
+    from lupi.errors import LupiError
+    from lupi.evidence.planning import plan_seeds
+    from lupi.evidence.units import gain_in_own_unit
+    from lupi.files import write_text
+    from lupi.records import PlannedRun, read_comparison
+    from lupi.report.sheets.planning import draw_plan
+
+    comparison = prepared_plan(read_settings(settings, set_ or []))
+
+    from lupi.compare.comparison import phases  # takes seconds: not before the file was found
+
+    own_unit = gain_in_own_unit(gain, comparison.metric.name)
+    sizes, seeds = comparison.settings.sizes, comparison.settings.seeds[:pilot]
+    if unknown := sorted(set(size or sizes) - set(sizes)):
+        known = ", ".join(map(str, sizes))
+        raise LupiError(f"--size: got {unknown[0]}; the sizes of the comparison are {known}")
+    if len(seeds) < 2:
+        raise LupiError("seeds: a pilot takes two seeds or more; the comparison has one")
+    folder = out or Path("runs") / comparison.settings.name
+    n_workers = workers or n_cores()
+
+    def in_pilot(run: PlannedRun) -> bool:
+        return run.seed in seeds and run.size in (size or sizes)
+
+    with resumable():
+        for phase in phases(comparison, folder):
+            do_runs(phase, folder, make_engine(workers=n_workers), in_pilot)
+        with stderr.status("simulating verdicts"):
+            found = plan_seeds(read_comparison(folder), own_unit, power / 100)
+    write_text(folder / "plan.svg", draw_plan(found))
+    if as_json:
+        print_json({**asdict(found), "n_workers": n_workers})
+    else:
+        _print(found, n_workers)
+        say(f"drawn in {folder / 'plan.svg'}")
+
+
+def _print(found: "SeedPlan", n_workers: int) -> None:
+    from lupi.evidence.planning import CONFIDENCE
+    from lupi.report.numbers import difference, score, unit
+
+    console = Console(highlight=False)
+    gain = f"{difference(found.gain, found.metric)} ({escape(unit(found.metric))})"
+    console.print(
+        f"[bold]{escape(found.comparison)}[/]: [bold]{_seeds(found.seeds)} seeds[/] "
+        f"({_ends(found.seeds_range)}) to detect {gain} at each size "
+        f"with {100 * found.power:.0f} % power\n"
+    )
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("arm", overflow="fold")
+    for column in ("n", "spread", "seeds", "(range)", "alone", f"power, {found.n_seeds} seeds"):
+        table.add_column(column, justify="right")
+    for row in found.sizes:
+        low, high = (f"{100 * end:.0f}" for end in row.power_range)
+        table.add_row(
+            escape(row.arm),
+            str(row.size),
+            score(row.spread, found.metric) + ("" if row.measured_at == row.size else "*"),
+            _seeds(row.seeds),
+            _ends(row.seeds_range),
+            _seeds(row.seeds_alone),
+            f"{100 * row.power:.0f} % ({low} to {high})",
+        )
+    console.print(table)
+    fewest = min(row.n_pilot_seeds for row in found.sizes)
+    console.print(
+        "\n[dim]spread: standard deviation over seeds of a difference between two arms"
+        + ("; *: taken from the nearest size of the pilot" if _borrows(found) else "")
+        + "\nseeds: for this size, all sizes tested together; alone: were it the only size\n"
+        f"ranges: {100 * CONFIDENCE:.0f} % sure, after a spread known from {fewest} seeds only[/]"
+    )
+    console.print(f"\nTime, {n_workers} at a time:")
+    n_missing = found.n_runs - found.n_finished
+    left = time_text(found.seconds_left / n_workers)
+    console.print(f"  {n_missing} of {found.n_runs} runs left with {found.n_seeds} seeds: {left}")
+    if found.seeds is not None and found.seeds > found.n_seeds:
+        more = (found.seeds - found.n_seeds) * found.seconds_per_seed + found.seconds_left
+        console.print(f"  with {found.seeds} seeds: {time_text(more / n_workers)}")
+    say("the pilot's runs are kept: `lupi compare` with the same settings goes on from them")
+
+
+def _borrows(found: "SeedPlan") -> bool:
+    return any(row.measured_at != row.size for row in found.sizes)
+
+
+def _seeds(n: int | None) -> str:
+    from lupi.evidence.statistics.power import MOST_SEEDS
+
+    return f"> {MOST_SEEDS}" if n is None else str(n)
+
+
+def _ends(ends: tuple[int | None, int | None]) -> str:
+    low, high = map(_seeds, ends)
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,92 @@
+"""`lupi report`: judge the records of a comparison."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from lupi.cli.output import Json, print_json, print_summary, say
+from lupi.errors import LupiError
+
+
+def report(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR [OTHER]", help="What `lupi compare` wrote, such as runs/demo; or two."
+        ),
+    ],
+    as_json: Json = False,
+    format_: Annotated[
+        Literal["markdown", "latex", "csv"] | None,
+        typer.Option("--format", help="Print a table for a document or a program instead."),
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Write figures for papers (SVG, PDF, PNG) into this folder, too."),
+    ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Serve the page to this machine's browsers until Ctrl-C."),
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of --watch; 0: any.")] = 0,
+) -> None:
+    """Print the verdict of a comparison and write its page, `report.html`.
+
+    Works while the comparison is running, too: it says what is missing. With --json: for each
+    arm and size the mean, interval, verdict, p-value, label-saving factor, and the counts of
+    collapsed and diverged runs. With two folders: the same arms side by side, with paired
+    differences where seeds and data are the same.
+
+    Example: `lupi report runs/demo --format latex --figures paper/`
+    """
+    if len(folders) > 2:
+        raise LupiError(f"lupi report takes one comparison or two, got {len(folders)}")
+    if len(folders) == 2:
+        if format_ or figures or watch:
+            raise LupiError("--format, --figures and --watch are for one comparison, got two")
+        _compare(folders[0], folders[1], as_json)
+    elif watch:
+        if format_ or figures or as_json:
+            raise LupiError("--watch serves the page alone: leave --format, --figures, --json out")
+        _serve(folders[0], port)
+    else:
+        print_summary(folders[0], as_json, command=None, table=format_)
+        if figures:
+            _write_figures(folders[0], figures)
+
+
+def _write_figures(folder: Path, into: Path) -> None:
+    from lupi.evidence.summary import summarise
+    from lupi.records import read_comparison
+    from lupi.report.figures.paper import write_figures
+
+    for path in write_figures(summarise(read_comparison(folder)), into):
+        say(f"figure: {path}")
+
+
+def _compare(first: Path, second: Path, as_json: bool) -> None:
+    from rich.console import Console
+
+    from lupi.evidence.side_by_side import side_by_side
+    from lupi.records import read_comparison
+    from lupi.report.beside import beside
+
+    found = side_by_side(read_comparison(first), read_comparison(second))
+    if as_json:
+        print_json(asdict(found))
+    else:
+        for part in beside(found):
+            Console().print(part, highlight=False)
+
+
+def _serve(folder: Path, port: int) -> None:
+    from lupi.report.page.watch import HOST, page_server
+
+    with page_server(folder, port) as server:
+        say(f"report: http://{HOST}:{server.server_port}/ (Ctrl-C ends)")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say("ended; `lupi report` without --watch writes the page to a file")

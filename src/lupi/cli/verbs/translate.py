@@ -1,0 +1,61 @@
+"""`lupi translate`: a trained student as a filter."""
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress, TextColumn
+
+from lupi.cli.output import say, stderr
+
+
+def translate(
+    run: Annotated[
+        Path, typer.Argument(help="Folder of a finished run, or one with nothing else in it.")
+    ],
+    beam: Annotated[
+        int | None, typer.Option(min=1, max=100, help="Hypotheses. By default the run's setting.")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
+) -> None:
+    """Translate lines from stdin to stdout, with the student of a run.
+
+    Lines come out as they are done, 64 at a time; from a terminal, one at a time. An empty line
+    stays empty. Give text like the run's own: tokenised and lower-cased if that was. No x* is read.
+
+    Example: `lupi translate runs/multi30k-en-de/0a1b2c3d4e5f < test.en > test.de`
+    """
+    import torch
+
+    from lupi.tasks.translation.translator import AT_ONCE
+    from lupi.train.saved.translating import load_translator
+
+    torch.set_num_threads(threads)
+    translator = load_translator(run, beam)
+    lines = _lines()
+    n_done = 0
+    hidden = not stderr.is_terminal or sys.stdout.isatty()
+    with Progress(
+        TextColumn("{task.completed} lines"), console=stderr, transient=True, disable=hidden
+    ) as progress:
+        bar = progress.add_task("", total=None)
+        while chunk := list(islice(lines, 1 if sys.stdin.isatty() else AT_ONCE)):
+            for number, line in enumerate(chunk, start=n_done + 1):
+                if translator.is_cut(line):
+                    kept = f"only its first {translator.max_tokens} tokens are translated"
+                    say(f"line {number} is too long; {kept}")
+            translations = translator.translate(chunk)
+            sys.stdout.buffer.write("".join(f"{t}\n" for t in translations).encode())
+            sys.stdout.buffer.flush()
+            n_done += len(chunk)
+            progress.update(bar, completed=n_done)
+
+
+def _lines() -> Iterator[str]:
+    from lupi.data.text.parallel_text import decode_line
+
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        yield decode_line(line, "stdin", number)

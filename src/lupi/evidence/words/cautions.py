@@ -1,0 +1,152 @@
+"""What a reader must know before trusting a verdict, one sentence per subject."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from lupi.design import Design
+from lupi.evidence.answer import ArmSummary, Cell, Tuning
+from lupi.evidence.judging import Rule, judge_questions
+from lupi.evidence.roles import is_candidate, own_controls
+from lupi.evidence.scores import Scores
+from lupi.evidence.verdict import seeds_needed
+from lupi.evidence.words.headline import at_sizes
+from lupi.records import Arm, ComparisonRecord
+
+MUCH_OVERLAP = 1 / 3
+"""Share of common rows above which the training sets of two seeds are remarked on."""
+
+
+def cautions(
+    record: ComparisonRecord,
+    scores: Scores,
+    arms: Sequence[ArmSummary],
+    rule: Rule,
+    failed: Sequence[str],
+) -> Iterator[str]:
+    """Yield the warnings of a judged comparison, those about the records first."""
+    yield from record.warnings
+    yield from scores.warnings
+    if missing := _counted(arms, lambda cell: cell.n_missing):
+        yield (
+            f"missing results, out of {len(record.runs)} planned runs: {missing}; "
+            "arms are compared on the seeds that both have"
+        )
+    if failed:
+        yield f"failed runs: {', '.join(failed)}; failure.txt in their folders says why"
+    if diverged := _counted(arms, lambda cell: cell.n_diverged):
+        yield f"diverged runs, which count with the score they have: {diverged}"
+    real = [arm for arm in arms if arm.control == "real"]
+    if collapsed := _counted(real, lambda cell: cell.n_collapsed):
+        yield f"collapsed runs, whose noise no longer depends on x*: {collapsed}"
+    if same := _listed(arms, _is_repeated):
+        yield (
+            f"the same score for every seed: {same}; such seeds are not replicates, and a "
+            "difference between two such arms gets no verdict"
+        )
+    if few := _listed(arms, lambda cell: cell.verdict == "underpowered"):
+        yield (
+            f"underpowered: {few}; a verdict takes {seeds_needed(1, rule.looks.first_share)} seeds "
+            "or more that an arm shares with all it must beat"
+        )
+    yield from _about_replicates(rule.design, scores.sizes)
+    if unlearned := _listed(arms, lambda cell: _no_better_than_trivial(cell, scores)):
+        yield (
+            f"no better than a predictor that ignores x (score {scores.trivial:.3g}): {unlearned}"
+        )
+    yield from _beaten_networks(record.arms, scores, rule)
+    if bare := [
+        arm for arm in record.arms if is_candidate(arm) and not own_controls(arm, record.arms)
+    ]:
+        yield _without_control(bare)
+
+
+def tuning_cautions(tuning: Tuning | None) -> Iterator[str]:
+    """Yield what is unfair about the choice of settings."""
+    if tuning is None:
+        yield (
+            "untuned: every arm has the settings it was given, and a difference may come from "
+            "them; add `tuning:` to the settings, or say there how they were chosen"
+        )
+        return
+    counts = Counter(trial.arm for trial in tuning.candidates)
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{arm} {n}" for arm, n in counts.items())
+        yield f"arms had unequal numbers of candidates in tuning: {listed}"
+    if tuning.shared:
+        yield "controls have the settings that were chosen for real x*, which favours x*"
+    if not tuning.is_done:
+        yield "tuning is unfinished: the arms stand here with the settings they were given"
+
+
+def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:
+    if cell.mean is None or scores.trivial is None:
+        return False
+    return scores.sign * cell.mean <= scores.sign * scores.trivial
+
+
+def _is_repeated(cell: Cell) -> bool:
+    return cell.n_seeds > 1 and len(set(cell.scores.values())) == 1
+
+
+def _about_replicates(design: Design | None, sizes: Sequence[int]) -> Iterator[str]:
+    """Say what seeds have in common that should be independent."""
+    if design is None:
+        yield (
+            "nothing says which rows the training rows were drawn from: seeds count as "
+            "independent replicates"
+        )
+        return
+    if whole := [size for size in sizes if design.is_whole_pool(size)]:
+        yield (
+            f"every seed trains on the same rows at {at_sizes(whole)}: verdicts there hold for "
+            f"{design.scope(whole[0])}"
+        )
+    shared = {size: design.overlap(size) for size in sizes if not design.is_whole_pool(size)}
+    if much := [size for size, overlap in shared.items() if overlap > MUCH_OVERLAP]:
+        shares = ", ".join(f"{shared[size]:.0%}" for size in much)
+        yield (
+            f"the training sets of two seeds share {shares} of their rows at {at_sizes(much)}: "
+            "intervals there are widened for it"
+        )
+
+
+def _beaten_networks(arms: Sequence[Arm], scores: Scores, rule: Rule) -> Iterator[str]:
+    """Say where a classical model is better than every network that predicts from x."""
+    networks = [arm for arm in arms if not arm.classical and not arm.sees_xstar_at_test]
+    rivals = {arm.name: [n.name for n in networks] if arm.classical else [] for arm in arms}
+    judged = judge_questions(scores, arms, rivals, rule)
+    for arm in (arm for arm in arms if arm.classical):
+        beaten = [
+            size
+            for (name, size), found in judged.items()
+            if name == arm.name and found.verdict == "better than plain"
+        ]
+        if beaten:
+            yield (
+                f"{arm.name} is better than every network at {at_sizes(beaten)}: use it there, "
+                "whatever x* does for networks"
+            )
+
+
+def _without_control(arms: Sequence[Arm]) -> str:
+    names = ", ".join(arm.name for arm in arms)
+    has, its = ("has", "its") if len(arms) == 1 else ("have", "their")
+    return (
+        f"{names} {has} no control with {its} x* replaced: a gain may come from the capacity "
+        f"around x*; add {arms[0].name}/shuffled" + (" and so on" if len(arms) > 1 else "")
+    )
+
+
+def _counted(arms: Sequence[ArmSummary], count: Callable[[Cell], int]) -> str:
+    """Return `het-dropout 2 at n = 75, 1 at n = 300; oracle 1 at n = 75`, or nothing."""
+    counts = {
+        arm.name: [f"{count(cell)} at n = {cell.size}" for cell in arm.cells if count(cell)]
+        for arm in arms
+    }
+    return "; ".join(f"{name} {', '.join(found)}" for name, found in counts.items() if found)
+
+
+def _listed(arms: Sequence[ArmSummary], applies: Callable[[Cell], bool]) -> str:
+    """Return `het-dropout at n = 75, 300; oracle at n = 75`, or nothing."""
+    sizes = {arm.name: [cell.size for cell in arm.cells if applies(cell)] for arm in arms}
+    return "; ".join(f"{name} at {at_sizes(found)}" for name, found in sizes.items() if found)

@@ -1,0 +1,1 @@
+"""Methods for x* that says how good a label is."""

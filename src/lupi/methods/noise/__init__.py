@@ -1,0 +1,1 @@
+"""Methods whose noise x* sets, or that noise alone makes."""

@@ -1,0 +1,256 @@
+"""Heteroscedastic dropout: x* sets the variance of the noise, and is gone at test time.
+
+    z = h(x) * (1 + sqrt(h*(x*)) * eps),   loss = cross-entropy + beta * D(h*(x*), h0)
+
+Lambert, Sener, Savarese: "Deep Learning under Privileged Information Using Heteroscedastic
+Dropout", CVPR 2018. What is ours: draws that are shared over places, a prior variance h0 that may
+depend on x*, smooth divergences D, a budget, and sites other than the fully connected layers.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
+from lupi.core.whole_batch import WHOLE
+from lupi.data.images.regions import mask_box
+from lupi.data.xstar.restrict import restrict
+from lupi.errors import LupiError
+from lupi.methods.noise.het_dropout_settings import HetDropoutSettings, check_effects
+from lupi.nn.batchnorm import batchnorms
+from lupi.nn.layouts import SiteShape, site_shapes
+from lupi.nn.noise import HeteroscedasticDropout, SiteNoise
+from lupi.nn.noise.encoders import (
+    RegionEncoder,
+    WordEncoder,
+    feature_encoders,
+    vector_encoder,
+)
+from lupi.nn.noise.priors import Prior, RegionPrior, dropout_variance
+from lupi.nn.sites import Site, find_sites, site_module
+from lupi.nn.trunk import check_trunk, trunk_features
+from lupi.search import Range, Space
+
+
+class HetDropout(Method):
+    """Train under noise whose variance x* sets."""
+
+    name = "het-dropout"
+    summary = "x* sets the variance of the noise at the sites (CVPR 2018)"
+    uses_xstar = True
+    output_kinds = ("classes", "gaussian", "tokens")
+    Settings = HetDropoutSettings
+    search: ClassVar[Space] = {
+        "settings.prior": Range(low=0.1, high=4, log=True),
+        "settings.beta": Range(low=0.001, high=1, log=True),
+    }
+
+    def __init__(self, net: nn.Module, task: Task, settings: HetDropoutSettings) -> None:
+        super().__init__(net, task, settings)
+        self._shapes = _site_shapes(net, task, settings)
+        is_region = task.xstar_kind == "region"
+        self._flat = [name for name, found in self._shapes.items() if not found.places]
+        of_words = task.places == "words"
+        check_effects(settings, self._shapes, is_region, task.output_kind == "tokens", of_words)
+        self._passes_trunk = is_region and bool(self._flat) and settings.fc_input == "blackout"
+        self._n_features = self._count_features() if self._passes_trunk else 0
+        hstars = self._hstars() if settings.has_hstar else {}
+        self.noise = SiteNoise({name: self._layer(name, hstars.get(name)) for name in self._shapes})
+
+    @classmethod
+    def searched(cls, settings: Mapping[str, Any]) -> Space:
+        """Return all ranges, without that of the penalty where there is no h*."""
+        has_hstar = HetDropoutSettings.parse(settings, "settings").has_hstar
+        return {k: v for k, v in cls.search.items() if has_hstar or k != "settings.beta"}
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return one stage, or the curriculum's three.
+
+        The paper fine-tunes; its code starts from a trained plain network, and so does this.
+        """
+        phases = self.settings.curriculum
+        if not phases:
+            return super().stages()
+        tower = {
+            "epochs": phases.tower_epochs,
+            "lr": phases.tower_lr,
+            "batch_size": phases.tower_batch_size,
+        }
+        student = {"lr": phases.lr, "batch_size": phases.batch_size}
+        return (
+            Stage("plain", learns=(self.net,), train=phases.plain),
+            Stage("tower", learns=(self.noise,), validates=False, train=tower),
+            Stage(learns=(getattr(self.net, "head", self.net),), train=student),
+        )
+
+    def train(self, mode: bool = True) -> Self:
+        """Train, but keep batch norms of the convolutions that a curriculum froze in `eval()`."""
+        super().train(mode)
+        trunk = getattr(self.net, "trunk", None)
+        if mode and self.settings.curriculum and self.stage != "plain" and trunk is not None:
+            for layer in batchnorms(trunk):
+                layer.eval()
+        return self
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Return the student's weights, and those of h* with a learning rate of their own."""
+        s, hstar = self.settings, list(self.noise.parameters())
+        if not hstar or (s.hstar_lr == 1 and s.hstar_weight_decay is None):
+            return super().parameter_groups()
+        decay = {} if s.hstar_weight_decay is None else {"weight_decay": s.hstar_weight_decay}
+        return [
+            {"params": list(self.net.parameters())},
+            {"params": hstar, "lr_factor": s.hstar_lr, **decay},
+        ]
+
+    def start_epoch(self, epoch: int) -> None:
+        """Set how much of the variance there is in an epoch of the warm-up."""
+        self.noise.set_strength(min(1.0, epoch / (self.settings.warmup_epochs + 1)))
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss under noise, plus the penalty; in stage `plain`, without both."""
+        if self.stage == "plain":
+            return Losses({"task": self.task_loss(self.net(batch.x), batch)})
+        seen, has = self._seen(batch)
+        with self.noise.on(self.net, seen, has, batch.whole) as noise_pass:
+            output: Tensor = self.net(batch.x)
+        task = RowLoss(self._over_draws(output, batch.y), n_targets=batch.n_targets)
+        penalty = RowLoss(noise_pass.penalty()[has], only_xstar=True)
+        return Losses({"task": task, "penalty": penalty})
+
+    def _over_draws(self, output: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of each row, over its draws."""
+        n_draws = len(output) // max(len(y), 1)
+        y = y.repeat(n_draws, *[1] * (y.dim() - 1))
+        losses: Tensor = self.task.example_loss(output, y)
+        if self.settings.objective == "mean" or not n_draws:  # a part of a batch without a row
+            return losses
+        log_likelihoods = -losses.view(n_draws, -1)
+        return math.log(n_draws) - log_likelihoods.logsumexp(0)
+
+    def logvars(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Return log h*(x*) at each site for the rows that have x*."""
+        shapes = self._shapes
+        if self.task.places == "words":  # as many as the longest text of the batch has
+            n_words = (batch.x.shape[1],)
+            shapes = {name: found.with_places(n_words) for name, found in shapes.items()}
+        return self.noise.logvars(shapes, *self._seen(batch, every_row=True))
+
+    def _seen(self, batch: Batch, every_row: bool = False) -> tuple[dict[str, Tensor], Tensor]:
+        """Return what h* sees at each site, and the rows (B,) that have it."""
+        xstar, has = batch.privileged()
+        at_places = xstar
+        if self.settings.sees_words:
+            at_places = torch.cat([xstar, batch.x[:, None].to(xstar.dtype)], 1)  # (B, 2, T)
+        seen = dict.fromkeys(self._shapes, at_places)
+        if self.task.xstar_kind != "region" or not self._flat:
+            return seen, has
+        if self._passes_trunk:
+            if not every_row:
+                has = has & self._passing(batch).to(has.device)
+            features = self._trunk_features(batch, xstar, has)
+        else:
+            features = mask_box(xstar)
+        return seen | dict.fromkeys(self._flat, features), has
+
+    def _passing(self, batch: Batch) -> Tensor:
+        """Return which rows (B,) of a batch, in random order, pass the student's convolutions."""
+        frac: float = self.settings.xstar_pass_frac
+        if frac < 1 and batch.whole is not WHOLE:
+            raise LupiError("xstar_pass_frac: not with several processes, nor with accumulate")
+        passing: Tensor = torch.arange(len(batch.y)) < math.ceil(frac * len(batch.y))
+        return passing
+
+    def _trunk_features(self, batch: Batch, region: Tensor, has: Tensor) -> Tensor:
+        """Pass x restricted to the region through the student's trunk, (B, features)."""
+        x, whole = batch.x, batch.whole
+        features = region.new_zeros(len(x), self._n_features)
+        if whole.any_xstar(has):
+            with whole.only_xstar():
+                seen = trunk_features(self.net, restrict(x[has], region[has]))
+            features[has] = seen.to(features.dtype)
+        return features
+
+    def _count_features(self) -> int:
+        """Return how many features the shared convolutions give."""
+        check_trunk(self.net, "fc_input: blackout", "use `fc_input: box`, or ")
+        return trunk_features(self.net, self.task.example()).shape[1]
+
+    def _layer(self, site: str, hstar: nn.Module | None) -> HeteroscedasticDropout:
+        s, found = self.settings, self._shapes[site]
+        return HeteroscedasticDropout(
+            hstar,
+            prior=self._prior(site),
+            beta=s.beta,
+            penalty=s.penalty,
+            budget=s.budget,
+            missing=s.missing,
+            draw=s.draw,
+            distribution=s.distribution,
+            form=s.form,
+            n_samples=s.n_samples,
+            reading=s.reading,
+            layout=found.layout,
+        )
+
+    def _prior(self, site: str) -> Prior:
+        prior: Prior | None = self.settings.prior
+        if callable(prior) and self.settings.sees_words:
+            return partial(_of_region, prior)
+        if prior is not None:
+            return prior
+        if self.task.xstar_kind == "region" and self._shapes[site].places:
+            return partial(_of_region, RegionPrior(inside=0, outside=1))
+        return dropout_variance(site_module(self.net, site))
+
+    def _hstars(self) -> dict[str, nn.Module]:
+        """Build the networks of x*, by the kind of x* and the shape at the site."""
+        s, n_xstar = self.settings, self.task.xstar_dim
+        if self.task.xstar_kind == "vector":
+            return {
+                name: vector_encoder(n_xstar, found.n_channels)
+                for name, found in self._shapes.items()
+            }
+        hstars: dict[str, nn.Module] = {
+            name: WordEncoder()
+            if s.sees_words
+            else RegionEncoder(
+                n_xstar, found.n_channels if s.per_channel else 1, found.places, kernel=s.kernel
+            )
+            for name, found in self._shapes.items()
+            if found.places
+        }
+        units = [self._shapes[name].n_channels for name in self._flat]
+        if self._passes_trunk:
+            towers: list[nn.Module] = feature_encoders(self._n_features, units)
+        else:
+            towers = [vector_encoder(4, n) for n in units]
+        return hstars | dict(zip(self._flat, towers, strict=True))
+
+
+def _of_region(prior: Callable[[Tensor], Tensor], seen: Tensor) -> Tensor:
+    """Return the prior of the region, which is the first channel of what h* sees."""
+    return prior(seen[:, :1])
+
+
+def _site_shapes(net: nn.Module, task: Task, settings: HetDropoutSettings) -> dict[str, SiteShape]:
+    """Return the sites that are named, or the usual ones.
+
+    Where x* marks a region it is the last but one site that has places: deep enough for
+    features that mean something, with enough places left to tell inside from outside.
+    """
+    if settings.sites is None and task.xstar_kind == "region":
+        marked = {name: m for name, m in find_sites(net, ["*"]).items() if isinstance(m, Site)}
+        shapes = site_shapes(net, marked, task.example())
+        names = [name for name, found in shapes.items() if found.places]
+        if names:
+            name = names[max(len(names) - 2, 0)]
+            return {name: shapes[name]}
+    sites = find_sites(net, settings.sites)
+    if not sites:
+        raise LupiError("the network has no dropout layer; name the `sites` for the noise")
+    return site_shapes(net, sites, task.example())

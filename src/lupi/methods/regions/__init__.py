@@ -1,0 +1,1 @@
+"""Methods for x* that says where to look."""

@@ -1,0 +1,1 @@
+"""Methods whose student imitates what x* gives."""

@@ -1,0 +1,109 @@
+"""Imagination: the student's encoder also predicts the vector x*, nearer than any other row's.
+
+    v = tanh(W mean(h)),   loss = cross-entropy
+        + weight * sum over other rows j of max(0, margin - cos(v, x*) + cos(v, x*_j))
+
+Elliott, Kádár: "Imagination Improves Multimodal Translation", IJCNLP 2017. h are the encoder's
+states, the other rows those of the batch. What is ours: both losses in every step, where the
+paper draws one of them; the mean over rows with x*; a network without an encoder gives what comes
+to its last site.
+"""
+
+from typing import ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lupi.core import Batch, Losses, Method, RowLoss, Task
+from lupi.nn.layouts import site_shapes
+from lupi.nn.networks.seq2seq import Memory
+from lupi.nn.sites import find_sites, reading
+from lupi.nn.taps import leaving, try_pass
+from lupi.search import Range, Space
+from lupi.settings import Settings
+
+
+class ImaginationSettings(Settings):
+    """How much the imagined vector counts."""
+
+    weight: float = Field(1.0, ge=0)
+    """Of the second loss."""
+    margin: float = Field(0.1, ge=0, le=2)
+    """By how much the row's own x* has to be nearer (in cosine) than another's."""
+
+
+class Imagination(Method):
+    """Train to translate, and to tell which image a sentence describes."""
+
+    name = "imagination"
+    summary = "the encoder predicts the vector x*, by a margin (IJCNLP 2017)"
+    uses_xstar = True
+    kinds = ("vector",)
+    output_kinds = ("classes", "gaussian", "tokens")
+    Settings = ImaginationSettings
+    search: ClassVar[Space] = {
+        "settings.weight": Range(low=0.1, high=10, log=True),
+        **Method.search,
+    }
+
+    def __init__(self, net: nn.Module, task: Task, settings: ImaginationSettings) -> None:
+        super().__init__(net, task, settings)
+        if task.output_kind == "tokens":
+            with leaving(net.get_submodule("encoder")) as memories:
+                try_pass(net, task.example())
+            n_features = _mean_state(memories[0]).shape[1]
+        else:
+            name, (shape, _) = list(
+                site_shapes(net, find_sites(net, ["*"]), task.example()).items()
+            )[-1]
+            self._site = find_sites(net, [name])
+            n_features = shape.numel()
+        self.imagine = nn.Sequential(nn.Linear(n_features, task.xstar_dim), nn.Tanh())
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the task's loss plus the weighted margin loss of the rows with x*."""
+        xstar, has = batch.privileged()
+        output, features = self._pass(batch)
+        with batch.whole.only_xstar():
+            every, first = batch.whole.gather(xstar[has])
+        values = self._margin_loss(self.imagine(features[has]), every, first)
+        return Losses(
+            {
+                "task": self.task_loss(output, batch),
+                "imagination": RowLoss(values, self.settings.weight, only_xstar=True),
+            }
+        )
+
+    def _pass(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the student's output, and the features (B, n) that x* is predicted from."""
+        if self.task.output_kind == "tokens":
+            with leaving(self.net.get_submodule("encoder")) as memories:
+                output = self.net(batch.x)
+            return output, _mean_state(memories[0])
+        with reading(self._site) as seen:
+            output = self.net(batch.x)
+        (features,) = seen.values()
+        return output, features.flatten(1)
+
+    def _margin_loss(self, imagined: Tensor, every: Tensor, first: int) -> Tensor:
+        """Return by how much other rows' x* come too near, (k,).
+
+        Args:
+            imagined: (k, D).
+            every: x* of all rows of all processes, (K, D).
+            first: where the k rows begin among them.
+        """
+        cosine = F.normalize(imagined) @ F.normalize(every).T  # (k, K)
+        too_near = (self.settings.margin - cosine.diagonal(first)[:, None] + cosine).relu()
+        places = torch.arange(len(every), device=every.device)
+        others = places != places[first : first + len(imagined), None]
+        each: Tensor = (too_near * others).sum(1)
+        return each
+
+
+def _mean_state(memory: Memory) -> Tensor:
+    """Return the mean of the encoder's states (B, H) over words."""
+    weight = memory.is_word.to(memory.states.dtype)[..., None]  # (B, S, 1)
+    return (memory.states * weight).sum(1) / weight.sum(1)

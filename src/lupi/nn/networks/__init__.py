@@ -1,0 +1,1 @@
+"""Networks: students for images, vectors, texts and sentences."""

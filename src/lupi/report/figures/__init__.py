@@ -1,0 +1,1 @@
+"""Figures: numbers in, drawings out, for pages and papers."""

@@ -1,0 +1,231 @@
+"""One HTML file that answers "did x* help?": opens offline, asks the network for nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from lupi import __version__
+from lupi.errors import LupiError
+from lupi.evidence.roles import is_candidate
+from lupi.evidence.summary import Summary
+from lupi.evidence.units import is_share
+from lupi.files import read_json, write_text
+from lupi.records import ComparisonRecord, RunRecord
+from lupi.report.figures.curves import run_figures
+from lupi.report.figures.styles import arm_styles
+from lupi.report.fractions import partial_sentences
+from lupi.report.images import Album, read_album
+from lupi.report.more_labels import more_labels
+from lupi.report.numbers import score, unit
+from lupi.report.outcome import outcome
+from lupi.report.page.drawings import (
+    draw_forest,
+    draw_fractions,
+    draw_learning,
+    draw_validation,
+    draw_variance,
+    script_json,
+)
+from lupi.report.page.provenance import environments, settings_yaml
+from lupi.report.page.runs import run_logs
+from lupi.report.page.table import rows
+from lupi.report.quoted import read_quoted
+from lupi.report.texts import ShadedSite, shade_texts
+from lupi.report.training import Row
+from lupi.report.tuning import rows as tuning_rows
+from lupi.report.tuning import title as tuning_title
+from lupi.text_samples import read_text_samples
+
+GLYPHS = {
+    "circle": "●",
+    "square": "■",
+    "diamond": "◆",
+    "triangle-up": "▲",
+    "cross": "✚",
+    "x": "✖",
+    "triangle-down": "▼",
+    "star": "★",
+}
+"""The markers of the figures, for the legend."""
+
+
+CONTROLS = {
+    "shuffled": "the same arm with the x* of another row",
+    "constant": "with the mean of all x*",
+    "random": "with x* drawn at random",
+    "lexicon": "with the words of a list as x*",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery:
+    """Sample images or texts, and the run they are from."""
+
+    arm: str
+    size: int
+    seed: int
+    album: Album | None = None
+    texts: Sequence[ShadedSite] = ()
+
+
+def write_report(record: ComparisonRecord, summary: Summary, *, command: str | None = None) -> Path:
+    """Write the page of a judged comparison, finished or not; return its path.
+
+    Args:
+        record: The comparison; the page goes into its folder, as report.html.
+        summary: What `summarise` says of it.
+        command: What repeats the comparison; by default `lupi compare` with the settings shown.
+    """
+    path = record.folder / "report.html"
+    write_text(path, render(record, summary, command))
+    return path
+
+
+def render(
+    record: ComparisonRecord,
+    summary: Summary,
+    command: str | None = None,
+    state: str | None = None,
+) -> str:
+    """Return the page as text.
+
+    With `state`, a name for what is on disk, the page asks its server for the present one now and
+    then and loads itself again when that is another.
+    """
+    warnings = list(summary.warnings)
+    rows_of_runs = _read_rows(record, warnings)
+    rows_of: dict[tuple[str, int], list[list[Row]]] = {}
+    for run, its_rows in zip(record.runs, rows_of_runs, strict=True):
+        rows_of.setdefault((run.plan.arm, run.plan.size), []).append(its_rows)
+    styles = arm_styles(summary.arms, summary.reference)
+    environment, unreadable = environments(run.folder for run in record.runs)
+    warnings += unreadable
+    variance = list(draw_variance(rows_of, summary, styles))
+    gallery = _gallery(record, summary, warnings)
+    quoted = read_quoted(record)
+    template = _templates().get_template("report.html.j2")
+    return template.render(
+        summary=summary,
+        outcome=outcome(summary),
+        warnings=list(dict.fromkeys(warnings)),
+        missing=list(_missing(summary)),
+        failures=list(_failures(record)),
+        legend=[(arm, styles[arm.name], GLYPHS[styles[arm.name].symbol]) for arm in summary.arms],
+        unit=unit(summary.metric),
+        points="points" if is_share(summary.metric) else summary.metric,
+        trivial=None if summary.trivial is None else score(summary.trivial, summary.metric),
+        facts=record.facts,
+        controls=_explained(summary),
+        learning=draw_learning(summary, styles),
+        forest=draw_forest(summary, styles),
+        margin=any(cell.margin for arm in summary.arms for cell in arm.cells),
+        more_labels=more_labels(summary),
+        fractions=list(draw_fractions(summary)),
+        partial=list(partial_sentences(summary)),
+        table=rows(summary, quoted),
+        quoted=quoted,
+        variance=variance,
+        steady=not any(figure.moves for figure in variance),
+        variance_arms={arm for figure in variance for arm in figure.arms},
+        gallery=gallery,
+        validation=list(draw_validation(rows_of, summary, styles)),
+        runs=script_json(
+            {
+                "first": next((arm.name for arm in summary.arms if is_candidate(arm)), None),
+                "figures": run_figures(),
+                "runs": run_logs(record, rows_of_runs),
+            }
+        ),
+        tuning=summary.tuning,
+        tuning_rows=tuning_rows(summary),
+        tuning_title=tuning_title(summary),
+        settings=settings_yaml(record),
+        environment=environment,
+        command=command,
+        version=__version__,
+        plotly_js=Markup(get_plotlyjs()),
+        state=state,
+    )
+
+
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("lupi.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _read_rows(record: ComparisonRecord, warnings: list[str]) -> list[list[Row]]:
+    """Read every run's metrics once, in the order of the record."""
+    found = []
+    for run in record.runs:
+        metrics, torn = run.metrics()
+        warnings += torn
+        found.append(metrics)
+    return found
+
+
+def _gallery(record: ComparisonRecord, summary: Summary, warnings: list[str]) -> Gallery | None:
+    """Take the first candidate's first seed at the largest size that has samples: no picking."""
+    candidates = [arm.name for arm in summary.arms if is_candidate(arm)]
+    others = [arm.name for arm in summary.arms if not is_candidate(arm)]
+
+    def rank(run: RunRecord) -> tuple[int, int, int]:
+        order = [*candidates, *others]
+        place = order.index(run.plan.arm) if run.plan.arm in order else len(order)
+        return place, -run.plan.size, run.plan.seed
+
+    for run in sorted(record.runs, key=rank):
+        images, texts = run.folder / "samples.npz", run.folder / "samples.json"
+        about = (run.plan.arm, run.plan.size, run.plan.seed)
+        try:
+            if images.exists():
+                return Gallery(*about, album=read_album(images, _classes(run.folder)))
+            if texts.exists():
+                return Gallery(*about, texts=shade_texts(read_text_samples(texts)))
+        except LupiError as error:
+            warnings.append(str(error))
+    return None
+
+
+def _explained(summary: Summary) -> dict[str, str]:
+    """Say what stands in the place of x* in the controls that there are."""
+    there = {arm.control for arm in summary.arms}
+    found = {f"…/{control}": text for control, text in CONTROLS.items() if control in there}
+    if any(arm.sees_xstar_at_test for arm in summary.arms):
+        found["oracle"] = "sees x* when it predicts too, which nobody can ship: what x* could give"
+    return found
+
+
+def _classes(folder: Path) -> Sequence[str]:
+    """Return the names of the classes that a run told apart, if it kept them."""
+    path = folder / "preprocessing.json"
+    if not path.exists():
+        return ()
+    target = read_json(path).get("target")
+    names = target.get("classes") if isinstance(target, dict) else None
+    return [str(name) for name in names] if isinstance(names, list) else ()
+
+
+def _missing(summary: Summary) -> Iterator[str]:
+    for arm in summary.arms:
+        for cell in arm.cells:
+            if cell.n_missing:
+                planned = cell.n_seeds + cell.n_missing
+                yield f"{arm.name} at n = {cell.size}: {cell.n_missing} of {planned} runs"
+
+
+def _failures(record: ComparisonRecord) -> Iterator[tuple[str, str]]:
+    """Name the runs that failed, each with the last line of its traceback."""
+    for run in record.runs:
+        if run.failure is not None:
+            lines = run.failure.strip().splitlines() or ["no message"]
+            plan = run.plan
+            yield f"{plan.arm}, n = {plan.size}, seed {plan.seed} ({plan.run_id})", lines[-1]

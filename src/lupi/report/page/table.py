@@ -1,0 +1,114 @@
+"""The rows of the page's table, as text ready to show."""
+
+from dataclasses import dataclass
+
+from lupi.evidence.roles import is_candidate
+from lupi.evidence.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
+from lupi.evidence.words.headline import MOST_TELLING_FIRST
+from lupi.report.numbers import (
+    difference,
+    difference_interval,
+    p_value,
+    saving,
+    saving_interval,
+    score,
+)
+from lupi.report.quoted import Quoted
+
+VERDICTS: tuple[Verdict, ...] = (
+    *MOST_TELLING_FIRST,
+    "better than plain",
+    "worse than plain",
+    "reference",
+    "not run",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One arm at one size."""
+
+    arm: str
+    verdict: Verdict
+    mean: str
+    interval: str
+    against_reference: str
+    reference_interval: str
+    against_strongest: str
+    strongest_interval: str
+    strongest: str
+    p_value: str
+    saving: str
+    saving_interval: str
+    runs: str
+    n_diverged: int
+    n_collapsed: int | None
+    """None for an arm without x*, which has nothing to collapse."""
+    quoted: str
+    order: dict[str, float | None]
+    """What a column is sorted by, larger first; None comes last."""
+
+
+def rows(summary: Summary, quoted: Quoted | None = None) -> dict[int, list[Row]]:
+    """Return the rows of each size, arms in the order of the comparison."""
+    return {
+        size: [_row(summary, arm, cell, quoted) for arm in summary.arms for cell in _at(arm, size)]
+        for size in summary.sizes
+    }
+
+
+def _at(arm: ArmSummary, size: int) -> list[Cell]:
+    return [cell for cell in arm.cells if cell.size == size]
+
+
+def _row(summary: Summary, arm: ArmSummary, cell: Cell, quoted: Quoted | None) -> Row:
+    metric = summary.metric
+    by_other = {found.other: found for found in cell.differences}
+    reference = by_other.get(summary.reference)
+    # Only a candidate has to beat more than the reference.
+    strongest = by_other.get(cell.strongest or "") if is_candidate(arm) else None
+    ends = cell.interval
+    interval = f"{score(ends[0], metric)} to {score(ends[1], metric)}" if ends else ""
+    published = quoted.scores.get((arm.name, cell.size)) if quoted else None
+    n_collapsed = cell.n_collapsed if arm.uses_xstar else None
+    return Row(
+        arm=arm.name,
+        verdict=cell.verdict,
+        mean=score(cell.mean, metric),
+        interval=interval,
+        against_reference=difference(reference.mean if reference else None, metric),
+        reference_interval=_ends(reference, metric),
+        against_strongest=difference(strongest.mean if strongest else None, metric),
+        strongest_interval=_ends(strongest, metric),
+        strongest=strongest.other if strongest else "",
+        p_value=p_value(cell.p_value),
+        saving=saving(cell.label_saving),
+        saving_interval=saving_interval(cell.label_saving),
+        runs=f"{cell.n_seeds} of {cell.n_seeds + cell.n_missing}",
+        n_diverged=cell.n_diverged,
+        n_collapsed=n_collapsed,
+        quoted=score(published, metric),
+        order={
+            "mean": cell.mean,
+            "reference": reference.mean if reference else None,
+            "strongest": strongest.mean if strongest else None,
+            "p": cell.p_value,
+            "verdict": -VERDICTS.index(cell.verdict),
+            "saving": _saving_order(cell.label_saving),
+            "runs": cell.n_seeds,
+            "diverged": cell.n_diverged,
+            "collapsed": n_collapsed,
+            "quoted": published,
+        },
+    )
+
+
+def _saving_order(found: LabelSaving | None) -> float | None:
+    """Put what lies beyond the measured sizes first, and what lies below them last."""
+    if found is None or found.reach == "unknown":
+        return None
+    return {"beyond range": 1e9, "below range": 0.0}.get(found.reach, found.factor)
+
+
+def _ends(found: Difference | None, metric: str) -> str:
+    return "" if found is None else difference_interval(found, metric)

@@ -1,0 +1,1 @@
+"""Plain pages without a script: what noise learned, bounds, plans."""

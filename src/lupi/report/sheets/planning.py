@@ -1,0 +1,22 @@
+"""A plan as a drawing: the chance to detect the gain, over the number of seeds."""
+
+from lupi.evidence.planning import SeedPlan
+from lupi.report.figures.curves import GRID
+from lupi.report.figures.line_chart import DASHES, Axis, Line, line_chart
+from lupi.report.figures.styles import PALETTE
+from lupi.report.numbers import difference
+
+
+def draw_plan(plan: SeedPlan) -> str:
+    """Draw a line for each arm and size, its range as a band, and the power that is wanted."""
+    wanted = 100 * plan.power
+    seeds = [point.n_seeds for point in plan.sizes[0].curve]
+    lines = [Line(f"{wanted:.0f} %", seeds, [wanted] * len(seeds), GRID)]
+    for i, row in enumerate(plan.sizes):
+        _, power, low, high = zip(*row.curve, strict=True)
+        name = f"{row.arm}, n = {row.size}"
+        percent = [[100 * value for value in values] for values in (power, low, high)]
+        colour, dash = PALETTE[i % len(PALETTE)], DASHES[i % len(DASHES)]
+        lines.append(Line(name, seeds, percent[0], colour, dash, percent[1], percent[2]))
+    gain = difference(plan.gain, plan.metric)
+    return line_chart(lines, Axis("seeds"), Axis(f"% chance to detect {gain}"))

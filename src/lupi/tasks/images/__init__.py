@@ -1,0 +1,1 @@
+"""Tasks over images: x* is a region."""

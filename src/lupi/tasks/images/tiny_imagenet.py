@@ -1,0 +1,21 @@
+"""Tiny ImageNet: x* is the box of the object."""
+
+from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
+from lupi.tasks.images.image_files import AugmentSettings, ImageFilesSettings, ImageFilesTask
+
+
+class TinyImagenetSettings(ImageFilesSettings):
+    """The official layout; its validation images are the test set."""
+
+    augment: AugmentSettings = AugmentSettings(pad=4)
+    """`flip` and `pad`."""
+
+    def source(self) -> TinyImagenet:
+        """Return the official layout."""
+        return TinyImagenet()
+
+
+class TinyImagenetTask(ImageFilesTask):
+    """Tiny ImageNet from a folder or straight from the zip."""
+
+    Settings = TinyImagenetSettings

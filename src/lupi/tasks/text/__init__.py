@@ -1,0 +1,1 @@
+"""Texts: x* is a rationale."""

@@ -1,0 +1,50 @@
+"""The student for texts: which network, and how large."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+from torch import nn
+
+from lupi.nn.networks.text import ConvEncoder, bag_of_words, encoder_network, import_encoder, lstm
+from lupi.settings import Settings
+
+N_CHANNELS = 64
+N_EXAMPLE_WORDS = 13
+"""Words of an example text: a number that hardly any network has channels."""
+
+
+class TextNetworkSettings(Settings):
+    """The student for texts. All have the site `trunk.words`: one vector per word."""
+
+    name: Literal["bag-of-words", "cnn", "lstm", "own"] = "bag-of-words"
+    """bag-of-words: linear in which words a text has, its second site is `head.pooled`. cnn, lstm
+    (in both directions, with attention) and `own`: `head.drop` follows the pooling."""
+    n_channels: int | None = Field(None, ge=1, le=4096)
+    """Length of embeddings and states of cnn and lstm; by default 64."""
+    encoder: str | None = None
+    """Of `own`: `package.module:function`, called with the number of words; returns a module from
+    word numbers (B, T), 0 for none, to vectors (B, T, C)."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Bernoulli rate: of whole words in a bag of words, else at `head.drop`."""
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> "TextNetworkSettings":
+        if (self.encoder is not None) != (self.name == "own"):
+            raise ValueError("encoder: goes with name: own, and own needs it")
+        if self.n_channels is not None and self.name not in ("cnn", "lstm"):
+            raise ValueError(f"n_channels: has no effect on {self.name}; leave it out")
+        return self
+
+
+def build_network(settings: TextNetworkSettings, n_words: int, n_outputs: int) -> nn.Module:
+    """Build a student for word numbers below `n_words`."""
+    n_channels = settings.n_channels or N_CHANNELS
+    if settings.name == "bag-of-words":
+        return bag_of_words(n_words, n_outputs, settings.dropout)
+    if settings.name == "lstm":
+        return lstm(n_words, n_outputs, n_channels, settings.dropout)
+    if settings.name == "cnn":
+        return encoder_network(ConvEncoder(n_words, n_channels), n_outputs, settings.dropout)
+    assert settings.encoder is not None  # as settings were validated
+    encoder = import_encoder(settings.encoder, n_words)
+    return encoder_network(encoder, n_outputs, settings.dropout)

@@ -1,0 +1,284 @@
+"""Classification or regression of texts; x* is a rationale, a region over the words of x.
+
+Each seed draws its own training, validation and test rows. The vocabulary is that of the run's
+training rows.
+"""
+
+import copy
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lupi.core import (
+    Control,
+    OneOutputPerRow,
+    OutputKind,
+    Places,
+    Split,
+    Splits,
+    XstarKind,
+    derive_seed,
+)
+from lupi.data.content import fingerprint_of
+from lupi.data.subsets import nested_rows, rows_with_xstar
+from lupi.data.text.span_controls import control_regions, lexicon_regions, spread_over_words
+from lupi.data.text.text_rows import TextSplit
+from lupi.data.text.texts import Loaded, TextFileSettings, Texts, load_texts
+from lupi.data.text.word_list import read_word_list
+from lupi.data.text.word_vocabulary import choose_words
+from lupi.errors import LupiError
+from lupi.facts import Fact, list_counts
+from lupi.records import Design
+from lupi.tasks.outcomes import Outcome
+from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
+from lupi.tasks.text.settings import TextSettings
+
+Rows = NDArray[np.int64]
+
+
+class TextTask(OneOutputPerRow):
+    """Texts of one file, or of files for training, validation and test."""
+
+    Settings = TextSettings
+    Network = TextNetworkSettings
+    xstar_kind: XstarKind = "region"
+    places: Places | None = "words"
+
+    def __init__(self, settings: TextSettings, network: TextNetworkSettings) -> None:
+        self._settings, self.network_settings = settings, network
+        self._data = data = _load(settings)
+        self._train = data.parts["train"]
+        where = f"{settings.path}: target {settings.target!r}"
+        self.outcome = Outcome.of(self._train.targets, settings.kind, where)
+        self._y = {
+            part: self.outcome.encode(texts.targets, f"{settings.target!r} of the {part} rows")
+            for part, texts in data.parts.items()
+        }
+        self.output_kind: OutputKind = self.outcome.output_kind
+        self.metric = self.outcome.metric(settings.metric)
+        self.xstar_dim = 1 if settings.rationale else 0
+        self.n_words = min(settings.max_words, len(data.lexemes)) + 1
+        """Numbers of words with that of no word; before `for_run`, as many as there may be."""
+        self._lexicon = read_word_list(settings.lexicon, data.lexemes)
+        self.found = data.findings.counts()
+
+    def for_run(self, size: int, seed: int) -> Self:
+        """Return the same task with a network for the words of the run's training rows."""
+        other = copy.copy(self)
+        other.n_words = len(self._chosen(self._rows(size, seed)[0])) + 1
+        return other
+
+    @property
+    def n_outputs(self) -> int:
+        """Classes; or mean and log-variance of a number."""
+        return self.outcome.n_outputs
+
+    @property
+    def n_rows(self) -> int:
+        """Rows to choose training rows from."""
+        return len(self._divide(0)[0])
+
+    @property
+    def can_reveal(self) -> bool:
+        """Whether held-out rows have rationales that an oracle could be shown."""
+        held_out = [self._data.parts.get(part, self._train) for part in ("val", "test")]
+        return all(any(r is not None for r in texts.regions) for texts in held_out)
+
+    @property
+    def design(self) -> Design:
+        """How the rows of each seed are drawn."""
+        has_test = "test" in self._data.parts
+        n_test = len(self._data.parts["test"]) if has_test else len(self._divide(0)[2])
+        return Design(len(self._train), "fixed" if has_test else "per-seed", n_test)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What in the texts may make a comparison say too much."""
+        lines = [f"texts: {line}" for line in self._data.findings.lines()]
+        distinct = {text.tobytes() for text in self._train.words}
+        if n_copies := len(self._train) - len(distinct):
+            lines.append(
+                f"{n_copies} rows repeat the text of another: training and test rows "
+                "may share them; remove the copies"
+            )
+        return tuple(lines)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What was read, for the user to check before training."""
+        texts = self._train
+        n_words = sum(map(len, texts.words))
+        marked = [region for region in texts.regions if region is not None]
+        target, y = self._settings.target, self._y["train"]
+        about = f"{target}, a number"
+        if self.outcome.classes:
+            counts = dict(zip(self.outcome.classes, np.bincount(y).tolist(), strict=False))
+            about = f"{target}, one of {len(counts)} classes: {list_counts(counts)}"
+        facts = [
+            Fact("x", f"{len(texts):,} texts with {n_words / len(texts):.0f} words on average"),
+            Fact("y", about),
+        ]
+        if marked:
+            inside = float(sum(region.sum() for region in marked)) / sum(map(len, marked))
+            rationales = f"rationales of {len(marked):,} texts (read as {self._data.form})"
+            facts.append(Fact("x*", f"{rationales}, which mark {inside:.1%} of their words"))
+        return tuple(facts)
+
+    def splits(
+        self,
+        size: int,
+        seed: int,
+        control: Control = "real",
+        xstar_frac: float = 1.0,
+        reveal: bool = False,
+    ) -> Splits:
+        """Return `size` training rows with x* under a control, and validation and test rows.
+
+        The fraction is one of the training rows that have a rationale at all. With `reveal` (an
+        oracle) validation and test rows carry theirs, under that control.
+        """
+        rows, val, test = self._rows(size, seed)
+        numbers = self._numbers(rows)
+
+        def part(name: str, rows: Rows, frac: float | None) -> TextSplit:
+            texts = self._data.parts[name]
+            words = [torch.from_numpy(numbers[texts.words[i]]) for i in rows]
+            y = torch.from_numpy(self._y[name][rows])
+            if frac is None:
+                return TextSplit(words, y)
+            has = np.array([texts.regions[i] is not None for i in rows], dtype=np.bool_)
+            has[has] = rows_with_xstar(int(has.sum()), frac, seed)
+            regions = self._regions(texts, rows, has, control, seed)
+            return TextSplit(words, y, regions, torch.from_numpy(has))
+
+        held_out = 1.0 if reveal else None
+        val_part, test_part = (p if p in self._data.parts else "train" for p in ("val", "test"))
+        return Splits(
+            part("train", rows, xstar_frac),
+            part(val_part, val, held_out),
+            part(test_part, test, held_out),
+        )
+
+    def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
+        """Return what a student needs to predict new texts, as plain values; no x* among them."""
+        rows, _, _ = self._rows(size, seed)
+        names = list(self._data.lexemes)
+        s = self._settings
+        return {
+            "texts": {
+                "column": s.text,
+                "tags": list(s.tags) if self._data.form == "tags" else [],
+                "max_length": s.max_length,
+                "separator": s.separator,
+                "encoding": s.encoding,
+                "words": [names[i] for i in self._chosen(rows)],
+            },
+            "target": self.outcome.describe(s.target),
+        }
+
+    def network(self) -> nn.Module:
+        """Build the student, freshly initialised."""
+        return build_network(self.network_settings, self.n_words, self.outcome.n_outputs)
+
+    def example(self) -> Tensor:
+        """Return two rows of words."""
+        return torch.ones(2, N_EXAMPLE_WORDS, dtype=torch.long)
+
+    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of each row, (B,)."""
+        return self.outcome.example_loss(output, y)
+
+    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+        """Score a whole split."""
+        return self.outcome.metrics(output, y)
+
+    def trivial(self, train: Split, test: Split) -> dict[str, float]:
+        """Score the distribution of the training rows' targets, whatever x is."""
+        return self.outcome.trivial(train, test)
+
+    def is_uninformative(self, output: Tensor) -> bool:
+        """Tell whether predictions do not change from row to row."""
+        return self.outcome.is_uninformative(output)
+
+    def _rows(self, size: int, seed: int) -> tuple[Rows, Rows, Rows]:
+        """Return training, validation and test rows of a run, the last two in their files."""
+        pool, val, test = self._divide(seed)
+        chosen = nested_rows(self._labels[pool], size, seed, balanced=False)
+        return pool[chosen], val, test
+
+    def _divide(self, seed: int) -> tuple[Rows, Rows, Rows]:
+        """Draw test and validation rows, class by class; return rows for training, and them."""
+        s, files = self._settings, self._data.parts
+        rng = np.random.default_rng(derive_seed(seed, "rows"))
+        pool, val, test = [], [], []
+        for label in np.unique(self._labels):
+            rows = rng.permutation(np.flatnonzero(self._labels == label))
+            n_test = 0 if "test" in files else round(s.test_frac * len(rows))
+            n_val = 0 if "val" in files else round(s.val_frac * len(rows))
+            test.append(rows[:n_test])
+            val.append(rows[n_test : n_test + n_val])
+            pool.append(rows[n_test + n_val :])
+        drawn = [np.sort(np.concatenate(part)) for part in (pool, val, test)]
+        for i, part in ((1, "val"), (2, "test")):
+            if part in files:
+                drawn[i] = np.arange(len(files[part]))
+        if not all(map(len, drawn)):
+            raise LupiError(
+                f"{len(self._train)} rows are too few to draw training, validation and test rows"
+            )
+        return drawn[0], drawn[1], drawn[2]
+
+    @property
+    def _labels(self) -> NDArray[np.int64]:
+        y = self._y["train"]
+        return y if self.outcome.classes else np.zeros(len(y), dtype=np.int64)
+
+    def _chosen(self, rows: Rows) -> Rows:
+        s, texts = self._settings, [self._train.words[i] for i in rows]
+        return choose_words(texts, len(self._data.lexemes), s.min_count, s.max_words)
+
+    def _numbers(self, rows: Rows) -> Rows:
+        """Return the number of every lexeme for a network that knows these rows' words."""
+        chosen = self._chosen(rows)
+        numbers = np.zeros(len(self._data.lexemes), dtype=np.int64)
+        numbers[chosen] = np.arange(1, len(chosen) + 1)
+        return numbers
+
+    def _regions(
+        self, texts: Texts, rows: Rows, has: NDArray[np.bool_], control: Control, seed: int
+    ) -> list[Tensor]:
+        """Return the rationale of each row under a control; zeros for rows without."""
+        with_region = rows[has]
+        if control == "lexicon":
+            if self._lexicon is None:
+                raise LupiError("control lexicon: name a file with a word list as task.lexicon")
+            own = lexicon_regions([texts.words[i] for i in with_region], self._lexicon)
+        else:
+            given = [texts.regions[i] for i in with_region]
+            lengths = [len(texts.words[i]) for i in with_region]
+            own = control_regions([r for r in given if r is not None], lengths, control, seed)
+        regions = [torch.zeros(len(texts.words[i])) for i in rows]
+        for place, region in zip(np.flatnonzero(has), own, strict=True):
+            if self._settings.marks == "words":
+                region = spread_over_words(region, texts.words[rows[place]])
+            regions[place] = torch.from_numpy(region)
+        return regions
+
+
+def _load(settings: TextSettings) -> Loaded:
+    """Read the files of a task, once for all arms that have the same."""
+    content = fingerprint_of(settings.files)
+    if settings.content not in (None, content):
+        raise LupiError(f"{settings.path} has changed since this run was planned; plan it again")
+    own = settings.model_dump_json(include=set(TextFileSettings.model_fields))
+    return _load_cached(own, content)
+
+
+@lru_cache(maxsize=2)
+def _load_cached(settings: str, content: str) -> Loaded:
+    """Load; `content` is there for the cache alone, so that changed files are read again."""
+    return load_texts(TextFileSettings.model_validate_json(settings))

@@ -1,0 +1,1 @@
+"""Translation: x* is a vector."""

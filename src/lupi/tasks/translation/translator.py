@@ -1,0 +1,109 @@
+"""A student with its vocabularies: lines in, translated lines out. No data, no x*."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from lupi.data.text.sentences import to_translate
+from lupi.data.text.vocabulary import END, PAD, START, Vocabulary
+from lupi.nn.networks.beam import beam_search
+from lupi.nn.networks.seq2seq import Seq2Seq
+from lupi.tasks.translation.settings import TranslationNetworkSettings, TranslationSettings
+
+AT_ONCE = 64
+"""Lines searched together. The same everywhere: sums depend on it in their last digit."""
+
+
+class Translator:
+    """Translates lines.
+
+    Args:
+        net: a `Seq2Seq`, or a network that encodes and decodes like one.
+        source: vocabulary of what it reads.
+        target: vocabulary of what it writes.
+        max_tokens: a longer sentence is cut there.
+        beam: hypotheses of each sentence.
+        length_norm: see `beam_search`.
+        replace_unknown: write the source's token that attention saw most of where the network
+            writes an unknown one.
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        source: Vocabulary,
+        target: Vocabulary,
+        max_tokens: int = 100,
+        beam: int = 12,
+        length_norm: float = 1.0,
+        replace_unknown: bool = True,
+    ) -> None:
+        self.net: Any = net.eval()
+        self.source, self.target, self.max_tokens = source, target, max_tokens
+        self.beam, self.length_norm, self.replace_unknown = beam, length_norm, replace_unknown
+
+    def is_cut(self, line: str) -> bool:
+        """Tell whether a line is too long to be translated whole."""
+        return len(self.source.encode(line)) > self.max_tokens
+
+    def translate(self, lines: Sequence[str], *beside: Tensor) -> list[str]:
+        """Translate lines; an empty one stays empty.
+
+        Args:
+            lines: one sentence each.
+            beside: what a network sees beside them, a row for each (an oracle's x*).
+        """
+        return [
+            translation
+            for start in range(0, len(lines), AT_ONCE)
+            for translation in self._translate(
+                lines[start : start + AT_ONCE], [rows[start : start + AT_ONCE] for rows in beside]
+            )
+        ]
+
+    def _translate(self, lines: Sequence[str], beside: Sequence[Tensor]) -> list[str]:
+        encoded = [self.source.encode(line)[: self.max_tokens] for line in lines]
+        filled = [i for i, ids in enumerate(encoded) if ids]
+        translations = [""] * len(lines)
+        if not filled:
+            return translations
+        x = (*to_translate([encoded[i] for i in filled]), *(rows[filled] for rows in beside))
+        device = next(self.net.parameters()).device
+        hypotheses = beam_search(
+            self.net,
+            tuple(tensor.to(device) for tensor in x),
+            start=START,
+            end=END,
+            never=(PAD, START),
+            width=self.beam,
+            length_norm=self.length_norm,
+        )
+        for i, hypothesis in zip(filled, hypotheses, strict=True):
+            instead = None
+            if self.replace_unknown:
+                tokens = self.source.tokens(lines[i])[: self.max_tokens]
+                n_padding = x[0].shape[1] - len(tokens) - 1  # the last is the end
+                instead = [tokens[place - n_padding] for place in hypothesis.seen]
+            translations[i] = self.target.decode(hypothesis.words, instead)
+        return translations
+
+
+def build_network(settings: TranslationNetworkSettings, n_source: int, n_target: int) -> Seq2Seq:
+    """Build a student for vocabularies of these sizes."""
+    return Seq2Seq(n_source, n_target, **settings.model_dump())
+
+
+def build_translator(
+    net: nn.Module, source: Vocabulary, target: Vocabulary, settings: TranslationSettings
+) -> Translator:
+    """Join a network and vocabularies as settings say."""
+    return Translator(
+        net,
+        source,
+        target,
+        max_tokens=settings.max_tokens,
+        beam=settings.beam,
+        length_norm=settings.length_norm,
+        replace_unknown=settings.replace_unknown,
+    )

@@ -1,0 +1,1 @@
+"""One run in several processes, passes and precisions."""

@@ -1,0 +1,76 @@
+"""Several processes that torchrun started, by Lightning Fabric: one code from a laptop to nodes."""
+
+import logging
+import os
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+from torch import Tensor, distributed, nn
+from torch.optim import Optimizer
+
+from lupi.errors import LupiError
+from lupi.train.parallel.precision import check_precision
+
+T = TypeVar("T")
+
+
+class FabricProcesses:
+    """The processes of one torchrun, which share each batch."""
+
+    def __init__(self, precision: Any) -> None:
+        check_precision(precision)
+        logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # no banners
+        n, n_here = (int(os.environ.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+        try:
+            self._fabric = Fabric(
+                accelerator="auto",
+                devices=n_here,
+                num_nodes=n // n_here,
+                # unused, such as a helper's in a batch without any x*
+                strategy=DDPStrategy(find_unused_parameters=True),
+                precision=precision,
+            )
+        except MisconfigurationException as error:  # such as more processes than GPUs
+            raise LupiError(f"torchrun started {n_here} processes on this node: {error}") from None
+        self._fabric.launch()
+        self.count, self.rank = self._fabric.world_size, self._fabric.global_rank
+        self.device = self._fabric.device
+
+    def place(self, module: nn.Module) -> None:
+        """Move weights to the device, in the run's precision."""
+        self._fabric.strategy.precision.convert_module(self._fabric.to_device(module))
+
+    def as_input(self, values: T) -> T:
+        """Return data as a network sees it in training: on its device, in its precision."""
+        on_device = self._fabric.to_device(values)
+        converted: T = self._fabric.strategy.precision.convert_input(on_device)
+        return converted
+
+    def wrap(self, module: nn.Module, optimizer: Optimizer) -> tuple[Any, Any]:
+        """Return a module and an optimizer that share gradients."""
+        return self._fabric.setup_module(module), self._fabric.setup_optimizers(optimizer)
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute gradients: their mean over all processes."""
+        self._fabric.backward(loss)
+
+    def no_sync(self, module: Any) -> AbstractContextManager[Any]:
+        """Let gradients of the passes inside the block stay in their process for now."""
+        return self._fabric.no_backward_sync(module)
+
+    def clip(self, module: Any, optimizer: Any, max_norm: float) -> None:
+        """Make gradients no longer than this."""
+        self._fabric.clip_gradients(module, optimizer, max_norm=max_norm)
+
+    def broadcast(self, value: T) -> T:
+        """Return the value of the first process."""
+        return self._fabric.broadcast(value)
+
+    def gather(self, value: T) -> list[T]:
+        """Return the values of all processes, in the order of their ranks."""
+        values: list[T | None] = [None] * self.count
+        distributed.all_gather_object(values, value)
+        return [value for value in values if value is not None]

@@ -1,0 +1,161 @@
+"""The processes that train one run together: those that torchrun started, or this one alone."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.optim import Optimizer
+
+from lupi.train.parallel.precision import check_precision
+from lupi.train.settings import TrainSettings
+
+T = TypeVar("T")
+
+
+class Processes(Protocol):
+    """Where training takes place: device, precision, and who else takes part."""
+
+    count: int
+    rank: int
+    """Of this process; the first, 0, writes the record."""
+    device: torch.device
+
+    def place(self, module: nn.Module) -> None:
+        """Move weights to the device, in the run's precision."""
+        ...
+
+    def as_input(self, values: T) -> T:
+        """Return data as a network sees it in training: on its device, in its precision."""
+        ...
+
+    def wrap(self, module: nn.Module, optimizer: Optimizer) -> tuple[Any, Any]:
+        """Return a module whose passes are training passes, and an optimizer that fits it."""
+        ...
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute gradients: over all processes, their mean."""
+        ...
+
+    def no_sync(self, module: Any) -> AbstractContextManager[Any]:
+        """Let gradients of the passes inside the block stay in their process for now."""
+        ...
+
+    def clip(self, module: Any, optimizer: Any, max_norm: float) -> None:
+        """Make gradients no longer than this."""
+        ...
+
+    def broadcast(self, value: T) -> T:
+        """Return the value of the first process."""
+        ...
+
+    def gather(self, value: T) -> list[T]:
+        """Return the values of all processes, in the order of their ranks."""
+        ...
+
+
+class OneProcess:
+    """Training in this process alone."""
+
+    count, rank = 1, 0
+
+    def __init__(self, precision: str) -> None:
+        check_precision(precision)
+        self._precision = precision
+        self.device = torch.device("cpu")
+        if torch.cuda.is_available():
+            self.device = torch.device("cuda", 0)
+        elif torch.backends.mps.is_available():
+            self.device = torch.device("mps")
+
+    def place(self, module: nn.Module) -> None:
+        """Move weights to the device, in the run's precision."""
+        module.to(self.device)
+        if self._precision == "64-true":
+            module.double()
+
+    def as_input(self, values: T) -> T:
+        """Return data as a network sees it in training: on its device, in its precision."""
+        to_double = self._precision == "64-true"
+
+        def convert(tensor: Tensor) -> Tensor:
+            tensor = tensor.to(self.device)
+            return tensor.double() if to_double and tensor.is_floating_point() else tensor
+
+        return map_tensors(values, convert)
+
+    def wrap(self, module: nn.Module, optimizer: Optimizer) -> tuple[Any, Any]:
+        """Return the module, called in the run's precision, and the optimizer itself."""
+        return _InPrecision(module, self._in_precision), optimizer
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute gradients."""
+        loss.backward()
+
+    def no_sync(self, module: Any) -> AbstractContextManager[Any]:
+        """Do nothing: there is nobody to tell."""
+        return contextlib.nullcontext()
+
+    def clip(self, module: Any, optimizer: Any, max_norm: float) -> None:
+        """Make gradients no longer than this."""
+        weights = [w for group in optimizer.param_groups for w in group["params"]]
+        torch.nn.utils.clip_grad_norm_(weights, max_norm, error_if_nonfinite=True)
+
+    def broadcast(self, value: T) -> T:
+        """Return the value."""
+        return value
+
+    def gather(self, value: T) -> list[T]:
+        """Return the value alone."""
+        return [value]
+
+    @contextlib.contextmanager
+    def _in_precision(self) -> Iterator[None]:
+        if self._precision == "bf16-mixed":
+            with torch.autocast(self.device.type, torch.bfloat16):
+                yield
+            return
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.double if self._precision == "64-true" else before)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
+
+
+class _InPrecision:
+    """A module whose calls are in a precision."""
+
+    def __init__(
+        self, module: nn.Module, precision: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._module, self._precision = module, precision
+
+    def __call__(self, *arguments: Any) -> Any:
+        with self._precision():
+            return self._module(*arguments)
+
+
+def map_tensors(values: T, change: Callable[[Tensor], Tensor]) -> T:
+    """Return values with every tensor changed: a tensor, or a (named) tuple of such values."""
+    changed: Any = values
+    if isinstance(values, Tensor):
+        changed = change(values)
+    elif isinstance(values, tuple):
+        make = getattr(values, "_make", tuple)  # of a named tuple
+        changed = make(map_tensors(value, change) for value in values)
+    result: T = changed
+    return result
+
+
+def together(settings: TrainSettings) -> Processes:
+    """Return all processes that torchrun started; this one alone where it did not."""
+    n_processes = int(os.environ.get("WORLD_SIZE", 1))
+    if n_processes == 1 or not distributed.is_torchelastic_launched():
+        return OneProcess(settings.precision)
+    from lupi.train.parallel.fabric import FabricProcesses  # takes as long as torch to import
+
+    return FabricProcesses(settings.precision)

@@ -1,0 +1,81 @@
+"""A finished run, read back: its task, its rows and its trained student."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import nn
+
+from lupi.core import Method, Task
+from lupi.errors import LupiError
+from lupi.files import read_json
+from lupi.methods.registry import build_method
+from lupi.tasks.registry import build_task
+from lupi.train.saved.checkpoint import helper_weights, load_weights
+from lupi.train.settings import RunSettings
+
+STUDENT = "checkpoint/student.safetensors"
+HELPERS = "checkpoint/method.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """What a run was, and the student it left."""
+
+    folder: Path
+    settings: RunSettings
+    task: Task
+    method: Method
+    """With the student of its best epoch, in `eval()`; helper networks are freshly initialised."""
+
+    @property
+    def student(self) -> nn.Module:
+        """The trained network, without anything of the method."""
+        return self.method.student()
+
+    def load_helpers(self) -> None:
+        """Give the method the helper networks of its best epoch, too."""
+        path = self.folder / HELPERS
+        if not path.exists():
+            raise LupiError(
+                f"{self.folder} keeps no weights of {self.settings.method}'s own ({HELPERS}): "
+                "either the method has no noise that x* sets, or the run is older than this "
+                "record. Train it again in another folder (`--out`) to analyse it"
+            )
+        own, expected = load_weights(path), helper_weights(self.method)
+        if {k: w.shape for k, w in own.items()} != {k: w.shape for k, w in expected.items()}:
+            raise LupiError(f"{path} holds other weights than the settings of the run ask for")
+        self.method.load_state_dict(own, strict=False)
+
+
+def find_run(folder: Path) -> Path:
+    """Return the folder of a finished run: this one, or the only one below it."""
+    if (folder / "result.json").exists():
+        return folder
+    runs = sorted(path.parent for path in folder.glob("*/result.json"))
+    if not runs:
+        raise LupiError(
+            f"{folder} holds no finished run (no result.json); "
+            "give a folder that `lupi train` or `lupi compare` wrote below runs/"
+        )
+    if len(runs) > 1:
+        raise LupiError(f"{folder} holds {len(runs)} runs; give one of them, such as {runs[0]}")
+    return runs[0]
+
+
+def read_finished(folder: Path) -> FinishedRun:
+    """Read a finished run: see `find_run`."""
+    folder = find_run(folder)
+    if not (folder / STUDENT).exists():
+        raise LupiError(
+            f"{folder} left no student ({STUDENT}): it diverged before its first score, or there "
+            "is none to train"
+        )
+    settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
+    task = build_task(settings.task, settings.network).for_run(settings.size, settings.seed)
+    method = build_method(settings.method, settings.settings, task.network(), task)
+    try:
+        method.net.load_state_dict(load_weights(folder / STUDENT))
+    except RuntimeError:
+        raise LupiError(f"{folder / STUDENT} holds another network than the settings say") from None
+    method.eval()
+    return FinishedRun(folder, settings, task, method)
