@@ -22,7 +22,7 @@ from PIL import Image
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
-from lupi.compare.settings import ArmSettings, ComparisonSettings
+from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.core import Batch, Method
 from lupi.data.images.decode import decode_image

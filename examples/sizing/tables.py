@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from measure import kind, paper_files
 
-from lupi.compare.settings import ArmSettings, ComparisonSettings
+from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.methods.registry import find_method
 from lupi.settings import merge
 from lupi.train.settings import TrainSettings

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import lupi
 from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
-from lupi.compare.plan import check, make_plan
-from lupi.compare.settings import ComparisonSettings
+from lupi.comparison.plan import check, make_plan
+from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.evidence.summary import summarise, to_json
 from lupi.records import read_comparison

@@ -96,8 +96,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_setting_is_documented() -> None:
     from lupi.classical.models import CLASSICAL
-    from lupi.compare.settings import ArmSettings, ComparisonSettings, PaperSettings
-    from lupi.compare.tuning import TuningSettings
+    from lupi.comparison.settings import ArmSettings, ComparisonSettings, PaperSettings
+    from lupi.comparison.tuning import TuningSettings
     from lupi.methods.registry import methods
     from lupi.settings import Settings
     from lupi.tasks.images.image_files import AugmentSettings

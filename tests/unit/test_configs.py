@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lupi.compare.settings import ComparisonSettings
+from lupi.comparison.settings import ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.errors import LupiError
 from lupi.settings import merge, read_yaml

@@ -9,7 +9,7 @@ import typer
 from lupi.errors import LupiError
 
 if TYPE_CHECKING:
-    from lupi.compare.jobs import Engine
+    from lupi.comparison.jobs import Engine
 
 PANEL = "Engine: where the runs are done"
 
@@ -98,17 +98,17 @@ def make_engine(
         if value and name not in engines:
             raise LupiError(f"--{option} is for --engine {' or '.join(engines)}, not {name}")
     if name is EngineName.local:
-        from lupi.compare.engines.local import local_engine
+        from lupi.comparison.engines.local import local_engine
 
         return local_engine(workers or n_cores())
-    from lupi.compare.jobs import Resources
+    from lupi.comparison.jobs import Resources
 
     per_run = Resources(cpus, gpus, memory)
     if name is EngineName.ray:
-        from lupi.compare.engines.ray import ray_engine
+        from lupi.comparison.engines.ray import ray_engine
 
         return ray_engine(address or "local", per_run, workers)
-    from lupi.compare.engines.slurm import slurm_engine
+    from lupi.comparison.engines.slurm import slurm_engine
 
     return slurm_engine(per_run, minutes, _pairs(sbatch or []), workers)
 

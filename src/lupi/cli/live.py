@@ -14,7 +14,7 @@ from rich.table import Table
 from lupi.cli.output import say, stderr
 
 if TYPE_CHECKING:
-    from lupi.compare.jobs import Event
+    from lupi.comparison.jobs import Event
     from lupi.records import ComparisonRecord, PlannedRun
 
 

@@ -11,7 +11,7 @@ from lupi.cli.output import say, time_text
 from lupi.errors import LupiError
 
 if TYPE_CHECKING:
-    from lupi.compare.plan import Plan
+    from lupi.comparison.plan import Plan
 
 DEFAULT_BUDGET = 30
 
@@ -39,7 +39,7 @@ def budget(until_decided: bool, max_seeds: int | None) -> int | None:
 
 def say_what_is_open(plan: "Plan", phase: "Plan", folder: Path) -> None:
     """Tell, before the runs of a look, which questions it is for and how long it may take."""
-    from lupi.compare.comparison import record_of
+    from lupi.comparison.phases import record_of
     from lupi.evidence.open_questions import open_questions, seconds_of
 
     n_seeds = max(Counter((run.arm, run.size) for run, _ in phase.runs).values())

@@ -20,8 +20,8 @@ def is_own_data(path: Path, columns: Columns) -> bool:
 
 def own_comparison(path: Path, columns: Columns, changes: list[str]) -> dict[str, Any]:
     """Return the comparison that columns stand for; --set task.… counts already."""
-    from lupi.compare.table import table_comparison
-    from lupi.compare.text import text_comparison
+    from lupi.comparison.table import table_comparison
+    from lupi.comparison.text import text_comparison
 
     if columns["text"] is not None:
         _refuse([name for name in columns if name not in (*OF_TEXTS, *OF_BOTH)], columns, "texts")

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from lupi import LupiTextClassifier, LupiTextRegressor
-from lupi.compare.text import ARMS
+from lupi.comparison.text import ARMS
 from lupi.data.text.made_reviews import make_review
 from lupi.errors import LupiError
 from lupi.estimators.text import NOISE_AT_WORDS

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from lupi.compare.plan import make_plan
-from lupi.compare.settings import ComparisonSettings
+from lupi.comparison.plan import make_plan
+from lupi.comparison.settings import ComparisonSettings
 from lupi.preflight.look import Preflight, look_at
 from lupi.records import read_comparison, write_comparison
 from lupi.tasks.registry import build_task

@@ -105,7 +105,7 @@ def bench(
 
 
 def _bench_compare(n_workers: int, n_runs: int, rounds: int, as_json: bool) -> None:
-    from lupi.compare.throughput import measure_throughput
+    from lupi.comparison.throughput import measure_throughput
 
     with Progress(console=stderr, transient=True) as progress:
         total = 1 + n_workers + 2 * rounds * n_runs

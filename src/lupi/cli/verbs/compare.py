@@ -25,8 +25,8 @@ from lupi.cli.output import (
 from lupi.cli.own_data import is_own_data, own_comparison, refuse_columns
 
 if TYPE_CHECKING:
-    from lupi.compare.jobs import Engine
-    from lupi.compare.plan import Plan
+    from lupi.comparison.jobs import Engine
+    from lupi.comparison.plan import Plan
     from lupi.records import ComparisonRecord, PlannedRun
 
 RUN_AGAIN = "fix the problem and run the same command to resume"
@@ -181,7 +181,7 @@ def run_comparison(
 
     With `max_seeds` it goes on until it is decided, or has so many seeds.
     """
-    from lupi.compare.comparison import phases
+    from lupi.comparison.phases import phases
 
     plan = prepared_plan(raw, max_seeds)
     folder = out or Path("runs") / plan.settings.name
@@ -202,8 +202,8 @@ def run_comparison(
 
 def prepared_plan(raw: dict[str, Any], max_seeds: int | None = None) -> "Plan":
     """Check the settings of a comparison, decode its images, say what was read, list its runs."""
-    from lupi.compare.plan import check, make_plan
-    from lupi.compare.settings import ComparisonSettings
+    from lupi.comparison.plan import check, make_plan
+    from lupi.comparison.settings import ComparisonSettings
     from lupi.evidence.planning import too_few_seeds
 
     settings = ComparisonSettings.parse(raw, "")
@@ -230,7 +230,7 @@ def do_runs(
     With `pilot`, only the runs that it names are done, and no test score is shown.
     """
     from lupi.cli.live import LiveTable
-    from lupi.compare.comparison import opened
+    from lupi.comparison.phases import opened
     from lupi.records import read_comparison
 
     with opened(plan, folder) as jobs:

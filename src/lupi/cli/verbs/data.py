@@ -45,7 +45,9 @@ def shard(
 
     raw = read_settings(settings, set_ or [])
 
-    from lupi.compare.settings import ComparisonSettings  # seconds: not before the file was found
+    from lupi.comparison.settings import (
+        ComparisonSettings,  # seconds: not before the file was found
+    )
     from lupi.data.findings import Finding, Findings
     from lupi.data.images.layouts.index import PARTS
     from lupi.tasks.registry import shard_task

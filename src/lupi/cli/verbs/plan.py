@@ -69,7 +69,7 @@ def plan(
 
     comparison = prepared_plan(read_settings(settings, set_ or []))
 
-    from lupi.compare.comparison import phases  # takes seconds: not before the file was found
+    from lupi.comparison.phases import phases  # takes seconds: not before the file was found
 
     own_unit = gain_in_own_unit(gain, comparison.metric.name)
     sizes, seeds = comparison.settings.sizes, comparison.settings.seeds[:pilot]

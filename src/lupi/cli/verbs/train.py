@@ -52,8 +52,8 @@ def _train(
 
     raw = read_settings(settings, changes)
 
-    from lupi.compare.one_run import plan_run  # takes seconds: not before the file was found
-    from lupi.compare.settings import ComparisonSettings
+    from lupi.comparison.one_run import plan_run  # takes seconds: not before the file was found
+    from lupi.comparison.settings import ComparisonSettings
     from lupi.tasks.registry import build_task
     from lupi.train.parallel.processes import together
     from lupi.train.run import run

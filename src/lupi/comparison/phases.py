@@ -8,9 +8,9 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from lupi.compare.jobs import Engine, Event, Job
-from lupi.compare.plan import Plan
-from lupi.compare.tuning import changed
+from lupi.comparison.jobs import Engine, Event, Job
+from lupi.comparison.plan import Plan
+from lupi.comparison.tuning import changed
 from lupi.errors import LupiError
 from lupi.evidence.open_questions import open_cells
 from lupi.evidence.tuning import choose

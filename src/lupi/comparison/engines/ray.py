@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from lupi.compare.engines.following import LostError, do_elsewhere, follow
-from lupi.compare.jobs import DEFAULT_RESOURCES, Engine, Event, Job, Resources
+from lupi.comparison.engines.following import LostError, do_elsewhere, follow
+from lupi.comparison.jobs import DEFAULT_RESOURCES, Engine, Event, Job, Resources
 from lupi.errors import LupiError
 
 N_RETRIES = 5

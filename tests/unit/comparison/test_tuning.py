@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lupi.compare.comparison import compare, missing_jobs, opened, phases, tune
-from lupi.compare.engines.local import local_engine
-from lupi.compare.plan import Plan, check, make_plan
-from lupi.compare.settings import ComparisonSettings
-from lupi.compare.tuning import TuningSettings, try_for
+from lupi.comparison.engines.local import local_engine
+from lupi.comparison.phases import compare, missing_jobs, opened, phases, tune
+from lupi.comparison.plan import Plan, check, make_plan
+from lupi.comparison.settings import ComparisonSettings
+from lupi.comparison.tuning import TuningSettings, try_for
 from lupi.errors import LupiError
 from lupi.files import write_json
 from lupi.methods.registry import methods

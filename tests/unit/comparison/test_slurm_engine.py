@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lupi.compare.comparison import compare
-from lupi.compare.engines.local import local_engine
-from lupi.compare.engines.slurm import slurm_engine
-from lupi.compare.plan import make_plan
-from lupi.compare.settings import ComparisonSettings
+from lupi.comparison.engines.local import local_engine
+from lupi.comparison.engines.slurm import slurm_engine
+from lupi.comparison.phases import compare
+from lupi.comparison.plan import make_plan
+from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.files import read_rows
 from small_comparison import RAW, children_of, results
@@ -35,7 +35,7 @@ def test_results_are_those_of_this_machine(tmp_path: Path) -> None:
 def test_a_lost_job_is_recorded_and_goes_on_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lupi.compare.engines.slurm.POLL_SECONDS", 0.1)
+    monkeypatch.setattr("lupi.comparison.engines.slurm.POLL_SECONDS", 0.1)
     raw = {**RAW, "arms": {"no-xstar": {"method": "no-xstar"}}}
     raw["train"] = {**RAW["train"], "epochs": N_EPOCHS, "schedule": "constant"}
     plan = make_plan(ComparisonSettings.parse(raw, ""))

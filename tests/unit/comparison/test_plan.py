@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from lupi.compare.plan import make_plan
-from lupi.compare.settings import ComparisonSettings
+from lupi.comparison.plan import make_plan
+from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 
 

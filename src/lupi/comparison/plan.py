@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lupi.compare.arms import (
+from lupi.comparison.arms import (
     controls_of,
     named_arms,
     run_settings,
@@ -11,8 +11,8 @@ from lupi.compare.arms import (
     uses_xstar,
     with_control,
 )
-from lupi.compare.settings import ComparisonSettings
-from lupi.compare.tuning import TuningSettings, try_for
+from lupi.comparison.settings import ComparisonSettings
+from lupi.comparison.tuning import TuningSettings, try_for
 from lupi.core import Task
 from lupi.errors import LupiError
 from lupi.facts import Fact

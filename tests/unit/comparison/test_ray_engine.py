@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lupi.compare.comparison import compare
-from lupi.compare.engines.local import local_engine
-from lupi.compare.engines.ray import ray_engine
-from lupi.compare.plan import make_plan
-from lupi.compare.settings import ComparisonSettings
+from lupi.comparison.engines.local import local_engine
+from lupi.comparison.engines.ray import ray_engine
+from lupi.comparison.phases import compare
+from lupi.comparison.plan import make_plan
+from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.files import read_rows
 from small_comparison import RAW, children_of, results
@@ -43,7 +43,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_a_machine_that_is_lost_changes_no_result(
     tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lupi.compare.engines.ray.POLL_SECONDS", 0.1)
+    monkeypatch.setattr("lupi.comparison.engines.ray.POLL_SECONDS", 0.1)
     raw = {**RAW, "train": {**RAW["train"], "epochs": N_EPOCHS, "schedule": "constant"}}
     plan = make_plan(ComparisonSettings.parse(raw, ""))
     here, there = tmp_path / "here", tmp_path / "there"

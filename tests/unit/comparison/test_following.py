@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from lupi.compare.engines.following import do_elsewhere
-from lupi.compare.jobs import Job
+from lupi.comparison.engines.following import do_elsewhere
+from lupi.comparison.jobs import Job
 from lupi.errors import LupiError
 
 JOB = Job("run", {}, Path("runs/small/run"))

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from lupi.compare.tuning import TuningSettings
+from lupi.comparison.tuning import TuningSettings
 from lupi.settings import Settings
 
 MOST_SEEDS = 10_000

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lupi.compare.comparison import compare, phases
-from lupi.compare.jobs import Engine, Event, Job
-from lupi.compare.plan import Plan, make_plan
-from lupi.compare.settings import ComparisonSettings
+from lupi.comparison.jobs import Engine, Event, Job
+from lupi.comparison.phases import compare, phases
+from lupi.comparison.plan import Plan, make_plan
+from lupi.comparison.settings import ComparisonSettings
 from lupi.core import derive_seed
 from lupi.evidence.summary import summarise
 from lupi.files import write_json

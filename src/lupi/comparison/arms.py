@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lupi.compare.settings import ArmSettings, ComparisonSettings
+from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.core import Control
 from lupi.errors import LupiError
 from lupi.settings import merge

@@ -5,8 +5,8 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from lupi.compare.engines.following import LostError, do_elsewhere, follow
-from lupi.compare.jobs import DEFAULT_RESOURCES, Engine, Event, Job, Resources
+from lupi.comparison.engines.following import LostError, do_elsewhere, follow
+from lupi.comparison.jobs import DEFAULT_RESOURCES, Engine, Event, Job, Resources
 from lupi.errors import LupiError
 
 POLL_SECONDS = 2.0

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from lupi.compare.arms import controls_of, named_arms, run_settings, sizes_of, with_control
-from lupi.compare.comparison import tune
-from lupi.compare.plan import make_plan
-from lupi.compare.settings import ComparisonSettings
-from lupi.compare.tuning import TuningSettings
+from lupi.comparison.arms import controls_of, named_arms, run_settings, sizes_of, with_control
+from lupi.comparison.phases import tune
+from lupi.comparison.plan import make_plan
+from lupi.comparison.settings import ComparisonSettings
+from lupi.comparison.tuning import TuningSettings
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
 from lupi.train.settings import RunSettings

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 from test_plan import raw
 
-from lupi.compare.one_run import plan_run
-from lupi.compare.plan import make_plan
-from lupi.compare.settings import ComparisonSettings
+from lupi.comparison.one_run import plan_run
+from lupi.comparison.plan import make_plan
+from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 
 NOWHERE = Path("runs/small")

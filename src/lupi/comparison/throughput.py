@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from lupi.compare.engines.local import Workers
-from lupi.compare.jobs import Job
+from lupi.comparison.engines.local import Workers
+from lupi.comparison.jobs import Job
 from lupi.errors import LupiError
 from lupi.train.settings import RunSettings
 

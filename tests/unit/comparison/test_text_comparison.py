@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lupi.compare.plan import make_plan
-from lupi.compare.settings import ComparisonSettings
-from lupi.compare.text import default_sizes, text_comparison
+from lupi.comparison.plan import make_plan
+from lupi.comparison.settings import ComparisonSettings
+from lupi.comparison.text import default_sizes, text_comparison
 from lupi.data.text.made_reviews import write_reviews
 from lupi.errors import LupiError
 from made_reviews import COLUMNS, write_csv

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lupi.compare.jobs import Event, Job, record_failure
+from lupi.comparison.jobs import Event, Job, record_failure
 from lupi.tasks.registry import TaskLoader
 from lupi.train.run import run
 from lupi.train.settings import RunSettings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lupi.compare.throughput import RUN, measure_throughput
+from lupi.comparison.throughput import RUN, measure_throughput
 
 
 def test_one_worker_and_several(monkeypatch: pytest.MonkeyPatch) -> None:

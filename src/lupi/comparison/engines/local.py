@@ -23,7 +23,7 @@ from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from lupi.compare.jobs import Engine, Event, Job, record_failure
+from lupi.comparison.jobs import Engine, Event, Job, record_failure
 
 
 def local_engine(n_workers: int) -> Engine:
@@ -84,7 +84,7 @@ def _context() -> ForkServerContext | SpawnContext:
     if sys.platform != "linux":  # where system libraries may have threads, which a fork loses
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lupi.compare.worker"])
+    context.set_forkserver_preload(["lupi.comparison.worker"])
     return context
 
 
@@ -141,7 +141,7 @@ def _work(connection: Connection) -> None:
 
 def _do(job: Job, tell: Callable[[dict[str, Any]], None]) -> Event:
     try:
-        from lupi.compare.worker import do
+        from lupi.comparison.worker import do
     except Exception as error:  # such as a library for which there is no memory
         record_failure(job, traceback.format_exc())
         return Event(job.run_id, "failed", {"error": f"{type(error).__name__}: {error}"})

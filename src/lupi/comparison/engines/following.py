@@ -11,7 +11,7 @@ from collections.abc import Generator, Hashable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from lupi.compare.jobs import Event, Job, record_failure
+from lupi.comparison.jobs import Event, Job, record_failure
 from lupi.errors import LupiError
 from lupi.files import read_rows
 
@@ -116,6 +116,6 @@ def do_elsewhere(job: Job, here: Path) -> Event:
             f"{platform.node()} does not see {here / job.folder.parent}: start lupi, and keep "
             "records and data, in a folder that all machines share under the same path"
         )
-    from lupi.compare.worker import do
+    from lupi.comparison.worker import do
 
     return do(job)

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lupi.compare.comparison import compare, missing_jobs
-from lupi.compare.engines.local import local_engine
-from lupi.compare.jobs import Job
-from lupi.compare.plan import make_plan
-from lupi.compare.settings import ComparisonSettings
+from lupi.comparison.engines.local import local_engine
+from lupi.comparison.jobs import Job
+from lupi.comparison.phases import compare, missing_jobs
+from lupi.comparison.plan import make_plan
+from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.records import read_comparison
 from lupi.train.settings import RunSettings

@@ -4,9 +4,9 @@ import pytest
 import yaml
 
 import lupi.configs
-from lupi.compare.plan import make_plan
-from lupi.compare.settings import ComparisonSettings
-from lupi.compare.table import default_sizes, table_comparison
+from lupi.comparison.plan import make_plan
+from lupi.comparison.settings import ComparisonSettings
+from lupi.comparison.table import default_sizes, table_comparison
 from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
 from lupi.records import read_comparison, write_comparison

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lupi.compare.jobs import Job
-from lupi.compare.worker import do
+from lupi.comparison.jobs import Job
+from lupi.comparison.worker import do
 from lupi.core import Method
 from lupi.errors import LupiError
 from lupi.tasks.registry import TaskLoader
