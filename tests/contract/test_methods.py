@@ -71,6 +71,7 @@ VARIANTS = [
     Variant("gocnn", {"site": "trunk.site2", "foreground_frac": 0.5}, ("region",)),
     Variant("miml-fcn", {"weight": 0.1}),
     Variant("het-dropout", {"curriculum": True}),
+    Variant("het-likelihood", {"steps": "joint"}, ("vector",)),
     Variant("hallucination", {"reading": "official"}),
     Variant("tram", {"region_input": "box", "head": "head"}, ("region",)),
     Variant("contrast", {"loss": "logistic", "mu": 0.1}, ("region",)),
@@ -327,7 +328,7 @@ def test_the_exported_student_has_the_same_outputs(method: Method, task: Task) -
 def test_logvars_are_of_the_rows_with_xstar(method: Method, task: Task) -> None:
     batch = batch_of(task, xstar_frac=0.5)
     logvars = method.logvars(batch)
-    assert bool(logvars) == (method.name == "het-dropout")
+    assert bool(logvars) == (method.name in ("het-dropout", "het-likelihood"))
     assert all(len(logvar) == 6 for logvar in logvars.values())
     if task.places == "words":
         of_words = [logvar for logvar in logvars.values() if logvar.dim() == 3]

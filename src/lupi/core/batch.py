@@ -23,6 +23,8 @@ class Batch(NamedTuple):
     """(B,) bool, True where the row carries x*; never None where `xstar` is given."""
     n_targets: int | None = None
     """Targets in the whole batch where rows have several each, such as words; None: one each."""
+    row: Tensor | None = None
+    """(B,) which rows of the split they are, in every epoch; None where the split can't tell."""
     whole: WholeBatch = WHOLE
     """The batch that these rows are all of, or a part of: see `lupi.core.whole_batch`."""
 
@@ -49,11 +51,9 @@ class Batch(NamedTuple):
             x = make(part[rows] for part in x)
         else:
             x = x[rows]
-        if self.xstar is None or self.has_xstar is None:
-            return self._replace(x=x, y=self.y[rows])
-        return self._replace(
-            x=x, y=self.y[rows], xstar=self.xstar[rows], has_xstar=self.has_xstar[rows]
-        )
+        given = {name: getattr(self, name) for name in ("xstar", "has_xstar", "row")}
+        chosen = {name: values[rows] for name, values in given.items() if values is not None}
+        return self._replace(x=x, y=self.y[rows], **chosen)
 
 
 class RowLoss(NamedTuple):

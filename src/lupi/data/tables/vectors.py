@@ -12,7 +12,7 @@ class VectorSplit:
     """Rows in memory: x (N, F), y (N,), perhaps x* (N, D) with the rows (N,) that have it."""
 
     def __init__(self, rows: Batch) -> None:
-        self.rows = rows
+        self.rows = rows._replace(row=torch.arange(len(rows.y)))
 
     def __len__(self) -> int:
         return len(self.rows.y)

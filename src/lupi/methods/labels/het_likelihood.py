@@ -1,0 +1,160 @@
+"""Heteroscedastic likelihood: x* says how precise a label is, and imprecise labels pull less.
+
+    numbers:  -log N(y; m(x), s2),   log s2 = b(x*), or a(x) + b(x*)
+    classes:  -log mean over k of softmax(f(x) + exp(b(x*) / 2) eps_k)[y],   eps_k standard normal
+
+The student is m (with its own log-variance a) or f alone. b is a network of x*: learned in two
+steps (b is fitted to what a plain student gets wrong on rows that it was not trained on, then the
+student learns with b fixed), or jointly.
+
+The weights of feasible generalised least squares: Harvey, "Estimating regression models with
+multiplicative heteroscedasticity", Econometrica 1976. Noise at the logits: Kendall, Gal, "What
+uncertainties do we need in Bayesian deep learning for computer vision?", NeurIPS 2017; Collier,
+Mustafa, Kokiopoulou, Jenatton, Berent, CVPR 2021. What is ours: the variance is privileged.
+"""
+
+import copy
+import math
+from typing import Literal, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
+from lupi.errors import LupiError
+from lupi.nn.by_row import folds, numbered
+from lupi.nn.gaussian import gaussian_cross_entropy, moments
+from lupi.nn.noise.encoders import vector_encoder
+from lupi.settings import Settings
+
+N_FOLDS, WARMUP_EPOCHS, N_SAMPLES = 5, 3, 16
+
+
+class HetLikelihoodSettings(Settings):
+    """How the variance of labels is learned from x*."""
+
+    steps: Literal["two", "joint"] = "two"
+    """`two`: the variance first, from errors on held-out folds, then the student; `joint`: both
+    at once, which is cheaper, and less careful: errors on rows that were learned are too small."""
+    n_folds: int | None = Field(None, ge=2, le=20)
+    """Of two steps: plain students are trained on the rows of all folds but one each. Default 5."""
+    warmup_epochs: int | None = Field(None, ge=0)
+    """Of joint training: so long the student learns without weights while b learns from its
+    errors, so that labels are not called imprecise before they could be learned. Default 3."""
+    limit: float = Field(4.0, gt=0, le=8)
+    """Of b, from -limit to limit: no label is thought perfect, and none is quite ignored."""
+    own_variance: bool | None = None
+    """Of numbers: whether the student's own log-variance a(x) weights its errors, too. By
+    default it does not: a is then fitted beside m."""
+    n_samples: int | None = Field(None, ge=2, le=256)
+    """Of classes: draws of the noise. Default 16."""
+    n_hidden: int = Field(64, ge=1)
+    """Units of the hidden layer between x* and b."""
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        if self.steps == "joint" and self.n_folds is not None:
+            raise ValueError("n_folds: it has no effect in joint training; drop it")
+        if self.steps == "two" and self.warmup_epochs is not None:
+            raise ValueError("warmup_epochs: it has no effect in two steps; drop it")
+        return self
+
+
+class HetLikelihood(Method):
+    """Train with a likelihood whose variance is a function of x*."""
+
+    name = "het-likelihood"
+    summary = "x* sets the variance of a label: imprecise labels pull less"
+    uses_xstar = True
+    kinds = ("vector",)
+    Settings = HetLikelihoodSettings
+
+    def __init__(self, net: nn.Module, task: Task, settings: HetLikelihoodSettings) -> None:
+        super().__init__(net, task, settings)
+        self._is_number = task.output_kind == "gaussian"
+        unused = "n_samples" if self._is_number else "own_variance"
+        if getattr(settings, unused) is not None:
+            kinds = ("classes", "a number") if self._is_number else ("a number", "classes")
+            raise LupiError(f"{unused}: it is for {kinds[0]}, and the target is {kinds[1]}")
+        self.variance = vector_encoder(task.xstar_dim + 1, 1, settings.n_hidden)
+        n_folds = (settings.n_folds or N_FOLDS) if settings.steps == "two" else 0
+        self.folds = nn.ModuleList(copy.deepcopy(net) for _ in range(n_folds))
+        self._warm = False
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the stages of the folds, of the variance, and of the student; or one."""
+        if self.settings.steps == "joint":
+            return (Stage(),)
+        return (
+            Stage("folds", learns=(self.folds,), validates=False),
+            Stage("variance", learns=(self.variance,), validates=False),
+            Stage(learns=(self.net,)),
+        )
+
+    def start_epoch(self, epoch: int) -> None:
+        """Find out whether the student is still to learn without weights."""
+        warmup = self.settings.warmup_epochs
+        n_epochs = WARMUP_EPOCHS if warmup is None else warmup
+        self._warm = self.settings.steps == "joint" and epoch <= n_epochs
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the plain students' loss, the variance's, or the student's."""
+        if self.stage == "folds":
+            return Losses({"folds": RowLoss(self._of_folds(batch))})
+        b = self._b(batch)
+        if self.stage == "variance":
+            return Losses({"variance": RowLoss(self._unlikely(self._held_out(batch), b, batch))})
+        output = self.net(batch.x)
+        if self._warm:
+            variance = RowLoss(self._unlikely(output.detach(), b, batch))
+            return Losses({"task": self.task_loss(output, batch), "variance": variance})
+        own = b if self.settings.steps == "joint" else b.detach()
+        return Losses({"task": RowLoss(self._unlikely(output, own, batch))})
+
+    def logvars(self, batch: Batch) -> dict[str, Tensor]:
+        """Return b of the rows with x*, (n, 1): the log-variance of their labels."""
+        with torch.no_grad():
+            return {"label": self._b(batch)[batch.privileged()[1], None]}
+
+    def _b(self, batch: Batch) -> Tensor:
+        """Return b (B,); rows without x* have one value in common, which is learned too."""
+        xstar, has = batch.privileged()
+        raw = self.variance(torch.cat([xstar, has[:, None]], 1)).squeeze(1)
+        limit = self.settings.limit
+        bounded: Tensor = limit * torch.tanh(raw / limit)
+        return bounded
+
+    def _unlikely(self, output: Tensor, b: Tensor, batch: Batch) -> Tensor:
+        """Return minus the log-likelihood of each row's label, (B,)."""
+        if not self._is_number:
+            return self._of_classes(output, b, batch)
+        mean, own = moments(output)
+        if self.settings.own_variance:
+            return gaussian_cross_entropy(torch.stack([mean, own + b], 1), batch.y)
+        weighted = gaussian_cross_entropy(torch.stack([mean, b], 1), batch.y)
+        beside = gaussian_cross_entropy(torch.stack([mean.detach(), own], 1), batch.y)
+        return weighted + beside
+
+    def _of_classes(self, output: Tensor, b: Tensor, batch: Batch) -> Tensor:
+        n = self.settings.n_samples or N_SAMPLES
+        copies = output.repeat(n, 1)
+        noise = batch.whole.draw(torch.randn_like, copies) * (b / 2).exp().repeat(n)[:, None]
+        each = self.task.example_loss(copies + noise, batch.y.repeat(n))
+        mean_log: Tensor = (-each).unflatten(0, (n, -1)).logsumexp(0) - math.log(n)
+        return -mean_log
+
+    def _of_folds(self, batch: Batch) -> Tensor:
+        """Return the mean loss of the plain students that may learn from a row, (B,)."""
+        each = [self.task.example_loss(net(batch.x), batch.y) for net in self.folds]
+        learns = torch.stack([self._fold(batch) != k for k in range(len(each))])
+        return torch.stack(each).where(learns, 0.0).sum(0) / (len(each) - 1)
+
+    @torch.no_grad()
+    def _held_out(self, batch: Batch) -> Tensor:
+        """Return the outputs of the plain student that did not learn from a row, (B, ...)."""
+        outputs = torch.stack([net(batch.x) for net in self.folds.eval()])
+        return outputs[self._fold(batch), torch.arange(len(batch.y), device=outputs.device)]
+
+    def _fold(self, batch: Batch) -> Tensor:
+        return folds(numbered(batch.row, "het-likelihood in two steps"), len(self.folds))
