@@ -1,5 +1,6 @@
 # make demo: set up and run the comparison on embedded data to its verdict and report
 # make test: set up and pass the tests
+# make docs: build the documentation into site/
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +8,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 EXTRAS := ray,slurm,meteor,features,examples
 
-.PHONY: demo test test-slow test-extras report-image lint format setup clean
+LOWEST := $(VENV)-lowest
+
+.PHONY: demo test test-slow test-extras test-lowest docs report-image lint format setup clean
 
 demo: $(READY)
 	$(BIN)/lupi demo
@@ -21,6 +24,19 @@ test-slow: $(READY)
 test-extras: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
 	$(BIN)/python -m pytest -m "extra and not slow" --numprocesses auto
+
+# The lowest versions that pyproject.toml allows: an environment of its own, with the CUDA build of torch (5 GB).
+test-lowest:
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) tests/lowest.py > $(LOWEST)/pins.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(LOWEST)/pins.txt -e . \
+		pytest pytest-xdist hypothesis "setuptools<82"
+	$(LOWEST)/bin/python -m pytest -m "not slow and not extra" -o filterwarnings=default \
+		--numprocesses auto tests/unit tests/golden
+
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 REPORT ?= runs/demo/report.html
 
@@ -46,4 +62,4 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

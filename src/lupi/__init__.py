@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lupi.nn.sites import Site, find_sites
     from lupi.ship.student import load_student
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Design",
     "HeteroscedasticDropout",

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 
+from lupi.errors import LupiError
 from lupi.train.parallel.precision import check_precision
 from lupi.train.settings import TrainSettings
 
@@ -156,6 +157,11 @@ def together(settings: TrainSettings) -> Processes:
     n_processes = int(os.environ.get("WORLD_SIZE", 1))
     if n_processes == 1 or not distributed.is_torchelastic_launched():
         return OneProcess(settings.precision)
-    from lupi.train.parallel.fabric import FabricProcesses  # takes as long as torch to import
-
+    try:
+        from lupi.train.parallel.fabric import FabricProcesses  # takes as long as torch to import
+    except ModuleNotFoundError:
+        raise LupiError(
+            f"torchrun started {n_processes} processes, which needs Lightning Fabric: "
+            "pip install 'lupi[distributed]'"
+        ) from None
     return FabricProcesses(settings.precision)
