@@ -15,6 +15,7 @@ from made_table import rows, write_csv
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OTHER_PAGES = [page for page in sorted(ROOT.glob("*.md")) if page not in PAGES]
 SHORT = ["train.epochs=1", "train.steps_per_epoch=2", "seeds=2", "sizes=[20]"]
 
 
@@ -88,7 +89,9 @@ def test_make_targets_exist() -> None:
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [*PAGES, *OTHER_PAGES], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_links_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
         assert link.startswith("https://") or (page.parent / link).exists(), link
@@ -159,3 +162,18 @@ def test_the_python_interface_is_listed() -> None:
         rest = [args.kwarg] if args.kwarg else []
         given = [a.arg for a in (*args.args, *args.kwonlyargs, *rest)]
         assert given == list(signature(getattr(lupi, key)).parameters), key
+
+
+def test_the_reference_has_every_public_name() -> None:
+    import lupi
+
+    page = (ROOT / "docs/reference.md").read_text()
+    listed = re.findall(r"^::: lupi\.(\w+)$", page, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(set(lupi.__all__) - {"__version__"})
+
+
+def test_every_page_of_a_method_can_be_found() -> None:
+    index, site = ((ROOT / name).read_text() for name in ("docs/methods/index.md", "mkdocs.yml"))
+    for page in (ROOT / "docs/methods").glob("*.md"):
+        assert f"methods/{page.name}" in site, page
+        assert page.name == "index.md" or f"]({page.name})" in index, page
