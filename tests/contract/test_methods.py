@@ -73,6 +73,7 @@ VARIANTS = [
     Variant("het-dropout", {"curriculum": True}),
     Variant("het-likelihood", {"steps": "joint"}, ("vector",)),
     Variant("hallucination", {"reading": "official"}),
+    Variant("tram", {"random_dim": 4}, ("vector",)),
     Variant("tram", {"region_input": "box", "head": "head"}, ("region",)),
     Variant("contrast", {"loss": "logistic", "mu": 0.1}, ("region",)),
     Variant("right-reasons", {"weight": 100.0}, ("region",)),
@@ -136,6 +137,15 @@ KINDS = {
     name: "region" if name == "digits" or name.startswith("texts") else "vector" for name in TASKS
 }
 
+OUTPUTS = {
+    name: "gaussian"
+    if name.endswith("-numbers")
+    else "tokens"
+    if "sentences" in name
+    else "classes"
+    for name in TASKS
+}
+
 
 def variants_for(name: str) -> list[Variant]:
     if name.startswith("texts"):
@@ -148,8 +158,7 @@ PAIRS = [
     (name, variant)
     for name in TASKS
     for variant in variants_for(name)
-    if KINDS[name] in variant.kinds
-    and (not name.endswith("-numbers") or "gaussian" in find_method(variant.method).output_kinds)
+    if KINDS[name] in variant.kinds and OUTPUTS[name] in find_method(variant.method).output_kinds
 ]
 
 
@@ -346,7 +355,10 @@ def test_het_dropout_compiles(name: str) -> None:
     assert loss_of(method, batch).item() == pytest.approx(expected.item(), rel=1e-4)
 
 
-@pytest.mark.parametrize("name", [n for n, m in methods().items() if "region" in m.kinds])
+@pytest.mark.parametrize(
+    "name",
+    [n for n, m in methods().items() if "region" in m.kinds and "classes" in m.output_kinds],
+)
 def test_every_method_trains_a_resnet(name: str) -> None:
     task = digits_task(name="resnet18")
     method = build_method(name, {}, task.network(), task)
@@ -389,11 +401,21 @@ def test_methods_for_images_refuse_vectors(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, m in methods().items() if "vector" in m.kinds and len(m.output_kinds) == 1]
+    "name",
+    [n for n, m in methods().items() if "vector" in m.kinds and m.output_kinds == ("classes",)],
 )
 def test_methods_for_classes_refuse_numbers(name: str) -> None:
     task = table_task("hours").for_run(N_ROWS, 0)
     with pytest.raises(LupiError, match=f"method {name} can't train outputs of kind gaussian"):
+        build_method(name, {}, task.network(), task)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, m in methods().items() if m.output_kinds == ("gaussian",)]
+)
+def test_methods_for_numbers_refuse_classes(name: str) -> None:
+    task = VectorTask()
+    with pytest.raises(LupiError, match=f"method {name} can't train outputs of kind classes"):
         build_method(name, {}, task.network(), task)
 
 

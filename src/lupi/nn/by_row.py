@@ -9,6 +9,7 @@ import math
 import torch
 from torch import Tensor
 
+from lupi.core import Batch
 from lupi.errors import LupiError
 
 GOLDEN, FIRST, SECOND = (
@@ -39,6 +40,25 @@ def normals(row: Tensor, n: int, seed: int) -> Tensor:
     places = row[:, None] * n + torch.arange(n, device=row.device)
     uniform = (_shifted(_mixed(places + _mixed(row.new_tensor(seed))), 11) + 0.5) / 2.0**53
     return math.sqrt(2) * torch.erfinv(2 * uniform.double() - 1).float()
+
+
+class RandomVectors:
+    """Random vectors of rows, beside x*: a control replaces x* and leaves them as they are.
+
+    Args:
+        n: their length; 0: none.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._seed = int(torch.randint(2**31, ())) if n else 0
+
+    def beside(self, xstar: Tensor, batch: Batch) -> Tensor:
+        """Return x* (B, D) and the rows' random vectors, (B, D + n)."""
+        if not self.n:
+            return xstar
+        drawn = normals(numbered(batch.row, "random_dim"), self.n, self._seed)
+        return torch.cat([xstar, drawn.to(xstar.dtype)], 1)
 
 
 def _mixed(numbers: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ for y with some mean and variance: with none, the negative log-likelihood of a n
 
 import math
 
+import torch
 from torch import Tensor
 
 LOGVAR_MIN, LOGVAR_MAX = -8.0, 8.0
@@ -33,3 +34,14 @@ def gaussian_cross_entropy(
     logvar = logvar + math.log(temperature)
     squares = (own - mean).square() + variance
     return 0.5 * (logvar + squares * (-logvar).exp() + math.log(2 * math.pi))
+
+
+def variance_beside(output: Tensor, y: Tensor) -> Tensor:
+    """Return the loss of each row (B,) that fits the log-variance alone: the mean has no part.
+
+    Args:
+        output: mean and log-variance, (B, 2).
+        y: numbers, (B,).
+    """
+    own, logvar = moments(output)
+    return gaussian_cross_entropy(torch.stack([own.detach(), logvar], 1), y)

@@ -64,7 +64,8 @@ def bench(
     known = {
         name: method
         for name, method in all_methods().items()
-        if task is _Task.images or "tokens" in method.output_kinds
+        if ("tokens" if task is _Task.translation else "classes") in method.output_kinds
+        and (task is _Task.translation or "region" in method.kinds)
     }
     names = [find_method(name).name for name in methods] if methods else list(known)
     on_images = task is _Task.images

@@ -6,6 +6,10 @@ Collier, Jenatton, Kokiopoulou, Berent: "Transfer and marginalize: explaining aw
 with privileged information", ICML 2022. psi has no gradient into phi, and fits the labels averaged
 over x*. The head pi is that of the authors' public code. What is ours: a row without x* goes
 through pi with no embedding of x*; of a region, pi sees phi of the blacked-out image.
+
+With `random_dim`, pi also sees a random vector that every row has for good, by which it learns
+wrong labels by heart so that phi need not. Ortiz-Jimenez, Collier, Nawalgaria, D'Amour, Berent,
+Jenatton, Kokiopoulou: "When does privileged information explain away label noise?", ICML 2023.
 """
 
 from typing import Literal
@@ -19,6 +23,7 @@ from lupi.data.images.regions import mask_box
 from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
 from lupi.nn.batchnorm import untracked
+from lupi.nn.by_row import RandomVectors
 from lupi.nn.taps import entering, linear_layers, try_pass
 from lupi.settings import Settings
 
@@ -34,6 +39,8 @@ class TramSettings(Settings):
     region_input: Literal["blackout", "box"] = "blackout"
     """What that head sees of a region: features of the `blackout` image, or the four numbers of
     the `box`."""
+    random_dim: int = Field(0, ge=0, le=4096)
+    """Length of a random vector, fixed for each row, that the head sees beside x*."""
 
 
 class JointHead(nn.Module):
@@ -77,14 +84,16 @@ class Tram(Method):
         if task.xstar_kind == "region":
             n_xstar = n_features if settings.region_input == "blackout" else 4
         self._n_features = n_features
-        self.joint = JointHead(n_features, n_xstar, settings.n_hidden, task.n_outputs)
+        n_seen = n_xstar + settings.random_dim
+        self.joint = JointHead(n_features, n_seen, settings.n_hidden, task.n_outputs)
+        self.random = RandomVectors(settings.random_dim)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the loss of the head that sees x*, plus that of the student's own."""
         xstar, has = self._xstar(batch)
         with entering(self._own_head, cut=True) as seen:
             output = self.net(batch.x)
-        with_xstar = self.joint(seen[0], xstar, has)
+        with_xstar = self.joint(seen[0], self.random.beside(xstar, batch), has)
         own, joint = (self.task_loss(out, batch) for out in (output, with_xstar))
         return Losses({"task": own, "xstar": joint})
 

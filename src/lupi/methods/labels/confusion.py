@@ -1,0 +1,74 @@
+"""A pooled confusion matrix between true classes and labels. No x*: an arm that x* must beat.
+
+    p(label | x) = softmax(f(x)) T,   loss = -log p(y | x) + trace * trace(T) / K
+
+T[i, j] is the probability that class i is labelled j, the same for every row, and learned with
+the student; the student is f alone. Sukhbaatar, Bruna, Paluri, Bourdev, Fergus: "Training
+convolutional networks with noisy labels", ICLR 2015 workshop. The penalty on the trace, which
+leaves to T what could be in either: Tanno, Saeedi, Sankaranarayanan, Alexander, Silberman:
+"Learning from noisy labels by regularized estimation of annotator confusion", CVPR 2019.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from lupi.core import Batch, Losses, Method, RowLoss, Task
+from lupi.search import Range, Space
+from lupi.settings import Settings
+
+
+class ConfusionSettings(Settings):
+    """Where the matrix starts, and how it is held."""
+
+    right: float = Field(0.9, gt=0, lt=1)
+    """Probability of a right label at the start, for every class."""
+    trace: float = Field(0.01, ge=0)
+    """Weight of the mean of T's diagonal, which is made small."""
+    matrix_lr: float = Field(10.0, gt=0, le=1000)
+    """Learning rate of T, as a multiple of the student's: it has a few numbers and a way to go."""
+
+
+class Confusion(Method):
+    """Train the student below a matrix that turns classes into labels."""
+
+    name = "confusion"
+    summary = "no x*: one learned confusion matrix between classes and labels"
+    uses_xstar = False
+    output_kinds = ("classes",)
+    Settings = ConfusionSettings
+    search: ClassVar[Space] = {
+        "settings.right": (0.7, 0.8, 0.9, 0.95),
+        "settings.trace": Range(low=0.001, high=0.3, log=True),
+        **Method.search,
+    }
+
+    def __init__(self, net: nn.Module, task: Task, settings: ConfusionSettings) -> None:
+        super().__init__(net, task, settings)
+        n = task.n_outputs
+        odds = settings.right * (n - 1) / (1 - settings.right)
+        self.logits = nn.Parameter(math.log(odds) * torch.eye(n))
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Return the student's weights, and the matrix with a learning rate of its own."""
+        matrix = {"params": [self.logits], "weight_decay": 0.0}
+        return [
+            {"params": list(self.net.parameters())},
+            {**matrix, "lr_factor": self.settings.matrix_lr},
+        ]
+
+    @property
+    def matrix(self) -> Tensor:
+        """T, (K, K): a row for each class, a column for each label."""
+        return self.logits.softmax(1)
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the labels' loss behind the matrix, and the penalty on its trace."""
+        log_p = self.net(batch.x).log_softmax(1)  # (B, K)
+        log_label = (log_p[:, :, None] + self.logits.log_softmax(1)).logsumexp(1)
+        each = self.task.example_loss(log_label, batch.y)
+        penalty = self.settings.trace * self.matrix.diagonal().mean()
+        return Losses({"task": RowLoss(each)}, {"trace": batch.whole.share(penalty)})

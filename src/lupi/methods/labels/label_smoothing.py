@@ -1,0 +1,41 @@
+"""Label smoothing: no label is believed quite. No x*: an arm that x* must beat.
+
+    loss = (1 - smoothing) * CE(y, f(x)) + smoothing * mean over classes of CE(class, f(x))
+
+Szegedy, Vanhoucke, Ioffe, Shlens, Wojna: "Rethinking the Inception architecture for computer
+vision", CVPR 2016. As a remedy for wrong labels: Lukasik et al., ICML 2020.
+"""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from lupi.core import Batch, Losses, Method, RowLoss
+from lupi.search import Range, Space
+from lupi.settings import Settings
+
+
+class LabelSmoothingSettings(Settings):
+    """How much labels are doubted."""
+
+    smoothing: float = Field(0.1, ge=0, lt=1)
+    """Share of the loss that goes to all classes alike."""
+
+
+class LabelSmoothing(Method):
+    """Train on x and labels that are mixed with all classes."""
+
+    name = "label-smoothing"
+    summary = "no x*: labels are mixed with all classes alike"
+    uses_xstar = False
+    output_kinds = ("classes",)
+    Settings = LabelSmoothingSettings
+    search: ClassVar[Space] = {"settings.smoothing": Range(low=0, high=0.5), **Method.search}
+
+    def loss(self, batch: Batch) -> Losses:
+        """Return the loss of the labels, and of all classes."""
+        output = self.net(batch.x)
+        share = self.settings.smoothing
+        label = self.task.example_loss(output, batch.y)
+        every = -output.log_softmax(1).mean(1)
+        return Losses({"task": RowLoss(label, 1 - share), "smoothing": RowLoss(every, share)})
