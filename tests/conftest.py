@@ -67,7 +67,7 @@ class VectorTask(GivenRows):
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         return F.cross_entropy(output, y, reduction="none")
 
-    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
         return {"accuracy": (output.argmax(1) == y).float().mean().item()}
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:

@@ -199,6 +199,26 @@ def loss_of(method: Method, batch: Batch) -> torch.Tensor:
     return total
 
 
+@pytest.mark.parametrize(
+    "method",
+    [pair for pair in PAIRS if pair[0].startswith("table")],
+    indirect=True,
+    ids=lambda pair: f"{pair[0]}-{pair[1]}",
+)
+def test_weights_multiply_the_losses_of_rows(method: Method, task: Task) -> None:
+    batch = shown_to(method, batch_of(task, xstar_frac=0.5))
+    for _ in in_each_stage(method):
+        found = []
+        for weight in (1.0, 2.0):
+            torch.manual_seed(2)
+            weights = torch.full((len(batch.y),), weight)
+            found.append(losses_of(method.train(), batch._replace(weights=weights)))
+        torch.manual_seed(2)
+        losses = method.train()(batch)
+        for name in losses.rows:
+            assert found[1].parts[name] == pytest.approx(2 * found[0].parts[name].item(), rel=1e-5)
+
+
 def in_each_stage(method: Method) -> Iterator[Stage]:
     for stage in method.stages():
         with method.during(stage):

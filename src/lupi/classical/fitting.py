@@ -54,15 +54,17 @@ def score_classical(
     if task.output_kind == "classes" and len(train.y.unique()) == 1:
         candidates = [DummyClassifier(strategy="prior")]
         privileged = {}
+    weights = {} if train.weights is None else {"sample_weight": train.weights.numpy()}
     scored: list[tuple[float, Any]] = []
     with threadpool_limits(n_threads):
         for candidate in candidates:
-            candidate.fit(train.x.numpy(), train.y.numpy(), **privileged)
-            score = task.metrics(_output(candidate, task, val, val), val.y)[task.metric.name]
+            candidate.fit(train.x.numpy(), train.y.numpy(), **privileged, **weights)
+            scores = task.metrics(_output(candidate, task, val, val), val.y, val.weights)
+            score = scores[task.metric.name]
             scored.append((sign * score, candidate))
         best = max(scored, key=lambda pair: pair[0])[1]
         return {
-            name: task.metrics(_output(best, task, part, val), part.y)
+            name: task.metrics(_output(best, task, part, val), part.y, part.weights)
             for name, part in (("val", val), ("test", test))
         }
 

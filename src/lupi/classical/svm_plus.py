@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from lupi.classical.quadratic import Array, solve
 from lupi.data.xstar.given import check_xstar
@@ -59,13 +59,14 @@ class SVMPlus(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.xstar_gamma = xstar_gamma
         self.xstar_weight = xstar_weight
 
-    def fit(self, X: Any, y: Any, xstar: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, xstar: Any = None, sample_weight: Any = None) -> Self:
         """Train.
 
         Args:
             X: (N, F), dense or sparse.
             y: classes, (N,).
             xstar: (N, D), NaN where it is missing; None: a plain SVM.
+            sample_weight: (N,), factors of C; None: 1.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
@@ -73,17 +74,21 @@ class SVMPlus(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LupiError(
                 f"got C={self.C}, xstar_weight={self.xstar_weight}; both must be more than 0"
             )
+        XS, has = check_xstar(xstar, len(y))
+        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        if (counts := weights > 0).sum() < len(y):
+            X, y, XS, has, weights = (rows[counts] for rows in (X, y, XS, has, weights))
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(f"SVMPlus tells classes apart; y has one class: {self.classes_[0]!r}")
-        XS, has = check_xstar(xstar, len(y))
-        self._gamma = _width(self.gamma, X)
+        self._gamma = _width(self.gamma, X, weights)
         K = self._kernel(X, X)
-        xstar_gamma = _width(self.xstar_gamma, XS[has]) if has.any() else 1.0
+        xstar_gamma = _width(self.xstar_gamma, XS[has], weights[has]) if has.any() else 1.0
         K_star = _kernel(self.xstar_kernel, xstar_gamma, XS, XS)[np.ix_(has, has)]
         P = K_star / self.xstar_weight
         positives = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        machines = [solve_dual(K, P, np.where(y == c, 1.0, -1.0), has, self.C) for c in positives]
+        prices = self.C * weights
+        machines = [solve_dual(K, P, np.where(y == c, 1.0, -1.0), has, prices) for c in positives]
         coefficients = np.stack([machine.alpha_y for machine in machines])  # (machines, N)
         self.support_ = np.flatnonzero((np.abs(coefficients) > 1e-7 * self.C).any(axis=0))
         self.support_vectors_ = X[self.support_]
@@ -122,10 +127,12 @@ def _kernel(name: Kernel, gamma: float, X: Any, Y: Any) -> Array:
     return kernel
 
 
-def _width(gamma: float | Literal["scale"], X: Any) -> float:
+def _width(gamma: float | Literal["scale"], X: Any, weights: Array) -> float:
     if gamma != "scale":
         return float(gamma)
-    variance = X.multiply(X).mean() - X.mean() ** 2 if hasattr(X, "multiply") else X.var()
+    shares = weights / (weights.sum() * X.shape[1])
+    squares = X.multiply(X) if hasattr(X, "multiply") else X * X
+    variance = (shares @ squares).sum() - (shares @ X).sum() ** 2
     return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
 
 
@@ -140,7 +147,7 @@ class Machine(NamedTuple):
     xstar_intercept: float
 
 
-def solve_dual(K: Array, P: Array, y: Array, has: NDArray[np.bool_], C: float) -> Machine:
+def solve_dual(K: Array, P: Array, y: Array, has: NDArray[np.bool_], C: Array) -> Machine:
     """Solve the dual for two classes.
 
     Args:
@@ -148,7 +155,7 @@ def solve_dual(K: Array, P: Array, y: Array, has: NDArray[np.bool_], C: float) -
         P: kernel of the rows that have x*, over the weight of its function: K* / g, (M, M).
         y: 1 or -1, (N,).
         has: which rows have x*, (N,).
-        C: price of slack.
+        C: price of each row's slack, (N,).
     """
     n, m = len(y), int(has.sum())
     # Variables: alpha of every row, then beta of the rows that have x*.
@@ -157,12 +164,12 @@ def solve_dual(K: Array, P: Array, y: Array, has: NDArray[np.bool_], C: float) -
     rows = np.concatenate([np.flatnonzero(has), np.arange(n, n + m)])
     H[np.ix_(rows, rows)] += np.tile(P, (2, 2))
     p = np.concatenate([np.ones(n), np.zeros(m)])
-    p[rows] += C * np.tile(P.sum(1), 2)
+    p[rows] += np.tile(P @ C[has], 2)
     A, b = np.concatenate([y, np.zeros(m)])[None], np.zeros(1)
     if m:
         sums_d = np.isin(np.arange(n + m), rows).astype(np.float64)
-        A, b = np.vstack([A, sums_d]), np.array([0.0, m * C])
+        A, b = np.vstack([A, sums_d]), np.array([0.0, C[has].sum()])
     upper = np.concatenate([np.where(has, np.inf, C), np.full(m, np.inf)])
     z, nu, *_ = solve(H, p, A, b, upper)
-    d = z[:n][has] + z[n:] - C
+    d = z[:n][has] + z[n:] - C[has]
     return Machine(z[:n] * y, -float(nu[0]), d, -float(nu[1]) if m else 0.0)

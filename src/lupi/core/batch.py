@@ -25,6 +25,9 @@ class Batch(NamedTuple):
     """Targets in the whole batch where rows have several each, such as words; None: one each."""
     row: Tensor | None = None
     """(B,) which rows of the split they are, in every epoch; None where the split can't tell."""
+    weights: Tensor | None = None
+    """(B,), how much each row counts: in the loss of training rows, where their mean over the
+    training set is 1, or in the metrics of other rows. None: all the same."""
     whole: WholeBatch = WHOLE
     """The batch that these rows are all of, or a part of: see `lupi.core.whole_batch`."""
 
@@ -51,7 +54,7 @@ class Batch(NamedTuple):
             x = make(part[rows] for part in x)
         else:
             x = x[rows]
-        given = {name: getattr(self, name) for name in ("xstar", "has_xstar", "row")}
+        given = {name: getattr(self, name) for name in ("xstar", "has_xstar", "row", "weights")}
         chosen = {name: values[rows] for name, values in given.items() if values is not None}
         return self._replace(x=x, y=self.y[rows], **chosen)
 

@@ -154,8 +154,8 @@ class Task(Protocol):
         """Return what metrics need of a batch's outputs and targets, (B, ...)."""
         ...
 
-    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
-        """Score a whole split, condensed."""
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
+        """Score a whole split, condensed; with the weights of its rows (B,), if they have any."""
         ...
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:

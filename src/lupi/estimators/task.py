@@ -64,7 +64,7 @@ class ArrayTask(GivenRows):
             return gaussian_cross_entropy(output, y)
         return F.cross_entropy(output, y, reduction="none")
 
-    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
         """Return the mean loss, by which the best epoch is chosen."""
         return {"loss": self.example_loss(output, y).mean().item()}
 

@@ -63,7 +63,7 @@ class TextsInMemory(GivenRows):
         """Return the loss of each row, (B,)."""
         return self._outcome.example_loss(output, y)
 
-    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
         """Return the mean log-likelihood, by which the best epoch is chosen."""
         return {"log_likelihood": -self.example_loss(output, y).mean().item()}
 

@@ -1,7 +1,7 @@
 """How numbers are written, the same in the terminal and on the page."""
 
 from lupi.evidence.summary import Difference, LabelSaving
-from lupi.evidence.units import AT_MOST_ONE, is_out_of_100, is_share
+from lupi.evidence.units import is_at_most_one, is_out_of_100, is_share
 
 NOTHING = "–"
 """Stands where there is no number."""
@@ -16,7 +16,7 @@ def score(value: float | None, metric: str) -> str:
     """Write a score: `61.2` for a share or BLEU, three significant digits or more otherwise."""
     if value is None:
         return NOTHING
-    if metric in AT_MOST_ONE:
+    if is_at_most_one(metric):
         return f"{value:.3f}"
     if is_out_of_100(metric):
         return f"{value:.1f}"

@@ -20,11 +20,23 @@ from lupi.core import OutputKind, Split
 from lupi.errors import LupiError
 from lupi.nn.gaussian import gaussian_cross_entropy, moments
 from lupi.records import Metric
+from lupi.tasks.scores import score_classes, score_numbers
 
 Kind = Literal["classification", "regression"]
-Metrics = Literal["accuracy", "balanced_accuracy", "auc", "log_likelihood", "r2", "rmse"]
-LOWER_IS_BETTER = ("rmse",)
-COARSE = ("accuracy", "balanced_accuracy")
+OF_NUMBERS = ("r2", "rmse", "mse", "mae", "log_likelihood")
+OF_CLASSES = (
+    "accuracy",
+    "balanced_accuracy",
+    "f1_macro",
+    "log_likelihood",
+    "log_loss",
+    "calibration_error",
+)
+OF_TWO_CLASSES = "auc"
+WEIGHTED = "weighted_"
+"""Stands before the name of a score whose rows have weights."""
+LOWER_IS_BETTER = ("rmse", "mse", "mae", "log_loss", "calibration_error")
+COARSE = ("accuracy", "balanced_accuracy", "f1_macro", "calibration_error")
 """A few hundred validation rows tell too little of these: epochs are chosen by likelihood."""
 
 
@@ -82,19 +94,28 @@ class Outcome:
                 raise LupiError(f"{where}: class {as_class(value)!r} is not in the training rows")
         return np.array([places[as_class(value)] for value in values], dtype=np.int64)
 
-    def metric(self, name: str | None) -> Metric:
-        """Return what a comparison is judged by; by default accuracy, or r2."""
-        known = ["accuracy", "balanced_accuracy", "log_likelihood"]
-        known += ["auc"] if len(self.classes) == 2 else []
-        known = known if self.classes else ["r2", "rmse", "log_likelihood"]
+    def metric(self, name: str | None, weighted: bool = False) -> Metric:
+        """Return what a comparison is judged by; by default accuracy, or r2.
+
+        Args:
+            name: of a score, with `weighted_` before it if rows shall count by their weights.
+            weighted: whether held-out rows have weights; the default then counts by them.
+        """
+        known = [*OF_CLASSES] if self.classes else [*OF_NUMBERS]
+        known += [OF_TWO_CLASSES] if len(self.classes) == 2 else []
+        if weighted:
+            known = [*(WEIGHTED + score for score in known), *known]
         name = name or known[0]
+        if name.startswith(WEIGHTED) and not weighted:
+            raise LupiError(f"metric: {name!r} needs weights of rows; name their column (weights)")
         if name not in known:
             raise LupiError(
                 f"metric: {name!r} does not fit {self.kind} of this target; choose among "
                 f"{', '.join(known)}"
             )
-        chosen_by = "log_likelihood" if name in COARSE else None
-        return Metric(name, name not in LOWER_IS_BETTER, chosen_by)
+        prefix, plain = (WEIGHTED if name.startswith(WEIGHTED) else ""), name.removeprefix(WEIGHTED)
+        chosen_by = f"{prefix}log_likelihood" if plain in COARSE else None
+        return Metric(name, plain not in LOWER_IS_BETTER, chosen_by)
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy, or the negative log-likelihood, of each row, (B,)."""
@@ -102,37 +123,37 @@ class Outcome:
             return F.cross_entropy(output, y, reduction="none")
         return gaussian_cross_entropy(output, y)
 
-    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
-        """Return all scores of a split; rmse and log-likelihood in the target's own units."""
-        fit = -self.example_loss(output, y).mean().item()
-        if not self.classes:
-            error = moments(output)[0] - y
-            spread = (y - y.mean()).square().sum()
-            return {
-                "r2": (1 - error.square().sum() / spread.clamp(min=1e-12)).item(),
-                "rmse": self.std * error.square().mean().sqrt().item(),
-                "log_likelihood": fit - math.log(self.std),
-            }
-        right = (output.argmax(1) == y).float()
-        scores = {
-            "accuracy": right.mean().item(),
-            "balanced_accuracy": float(np.mean([right[y == i].mean() for i in y.unique()])),
-            "log_likelihood": fit,
-        }
-        if len(self.classes) == 2 and len(y.unique()) == 2:
-            from sklearn.metrics import roc_auc_score
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
+        """Return all scores of a split; those of numbers are in the target's own units.
 
-            scores["auc"] = float(roc_auc_score(y.numpy(), (output[:, 1] - output[:, 0]).numpy()))
+        Where rows have weights, all scores come twice: by weights (`weighted_`) and without.
+        """
+        scores = self._scores(output, y, None)
+        if weights is not None:
+            weighted = self._scores(output, y, weights.double().numpy())
+            scores |= {WEIGHTED + name: score for name, score in weighted.items()}
         return scores
+
+    def _scores(
+        self, output: Tensor, y: Tensor, weights: NDArray[np.float64] | None
+    ) -> dict[str, float]:
+        output = output.double()
+        if self.classes:
+            return score_classes(y.numpy(), output.numpy(), weights)
+        mean, logvar = (part.numpy() for part in moments(output))
+        number, unit = y.double().numpy(), self.std
+        return score_numbers(unit * number, unit * mean, logvar + 2 * math.log(unit), weights)
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
         """Score the distribution of the training rows' targets, whatever x is."""
         y, target = (torch.cat([b.y for b in split.batches(4096)]) for split in (train, test))
+        weights = [b.weights for b in test.batches(4096) if b.weights is not None]
         if self.classes:  # one row of each class more, so that no probability is 0
             output = (y.bincount(minlength=len(self.classes)) + 1.0).log()
         else:
             output = torch.stack([y.mean(), y.var(correction=0).clamp(min=1e-8).log()])
-        return self.metrics(output.expand(len(target), -1), target)
+        output = output.expand(len(target), -1)
+        return self.metrics(output, target, torch.cat(weights) if weights else None)
 
     def is_uninformative(self, output: Tensor) -> bool:
         """Tell whether predictions do not change from row to row."""

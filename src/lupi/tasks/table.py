@@ -21,11 +21,13 @@ from lupi.core import Batch, Control, OneOutputPerRow, OutputKind, Places, Split
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.tables.cells import odd_columns
 from lupi.data.tables.columns import load_table
+from lupi.data.tables.division import Part
 from lupi.data.tables.encoder import TableEncoder, column_kinds
 from lupi.data.tables.leaks import find_leaks
 from lupi.data.tables.parts import Labelled
 from lupi.data.tables.settings import TableSettings
 from lupi.data.tables.vectors import VectorSplit
+from lupi.data.tables.weights import describe_weights, loss_weights, metric_weights
 from lupi.data.xstar.controls import control_vectors
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
@@ -79,11 +81,11 @@ class TableTask(OneOutputPerRow):
     def __init__(self, settings: TableSettings, network: TableNetworkSettings) -> None:
         self._table = table = load_table(settings)
         self.network_settings = network
-        self._target = settings.target
+        self._settings = settings
         self._csv = settings.model_dump(include={"separator", "header", "decimal"})
         self.outcome = Outcome(table.classes)
         self.output_kind: OutputKind = self.outcome.output_kind
-        self.metric = self.outcome.metric(settings.metric)
+        self.metric = self.outcome.metric(settings.metric, settings.weighs("metrics"))
         self.design = table.design
         rows = table.given["train"].frame
         self._kinds = column_kinds(
@@ -153,10 +155,12 @@ class TableTask(OneOutputPerRow):
             about = f"one of {len(counts)} classes: {list_counts(counts)}"
         else:
             about = f"a number, mean {rows.y.mean():.4g}, deviation {rows.y.std():.4g}"
+        weights = describe_weights(rows, self._settings)
         return (
             Fact("x", self._columns(table.features)),
             Fact("x*", self._columns(table.privileged)),
-            Fact("y", f"{self._target}, {about}"),
+            Fact("y", f"{self._settings.target}, {about}"),
+            *([Fact("weights", weights)] if weights else ()),
             *(Fact("cells", cells.sentence) for cells in table.bad_cells),
             *(Fact("columns", text) for text in odd_columns(rows.frame, self._kinds)),
         )
@@ -200,22 +204,29 @@ class TableTask(OneOutputPerRow):
         has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
         xstar_encoder = run.xstar_layout.fit(run.rows.frame[has])
 
-        def rows(part: Labelled, has: NDArray[np.bool_] | None) -> VectorSplit:
-            x = torch.from_numpy(run.encoder.transform(part.frame))
-            target = task._as_target(part.y)
-            if has is None:
-                return VectorSplit(Batch(x, target))
-            xstar = np.zeros((len(part.y), run.xstar_layout.width), dtype=np.float32)
-            if has.any():
-                vectors = xstar_encoder.transform(part.frame[has])
-                xstar[has] = control_vectors(vectors, control, seed)
-            return VectorSplit(Batch(x, target, torch.from_numpy(xstar), torch.from_numpy(has)))
+        def rows(some: Labelled, weights: NDArray[np.float64] | None) -> Batch:
+            x = torch.from_numpy(run.encoder.transform(some.frame))
+            weighed = None if weights is None else torch.from_numpy(weights.astype(np.float32))
+            return Batch(x, task._as_target(some.y), weights=weighed)
 
-        val, test = (
-            rows(part, self._has_xstar(part.frame) if reveal else None)
-            for part in (parts["val"], parts["test"])
-        )
-        return Splits(rows(run.rows, has), val, test)
+        def with_xstar(batch: Batch, frame: "pd.DataFrame", has: NDArray[np.bool_]) -> Batch:
+            xstar = np.zeros((len(has), run.xstar_layout.width), dtype=np.float32)
+            if has.any():
+                vectors = xstar_encoder.transform(frame[has])
+                xstar[has] = control_vectors(vectors, control, seed)
+            there = torch.from_numpy(has)
+            return batch._replace(xstar=torch.from_numpy(xstar), has_xstar=there)
+
+        def held_out(part: Part) -> VectorSplit:
+            some = parts[part]
+            batch = rows(some, metric_weights(some, part, self._settings))
+            if reveal:
+                batch = with_xstar(batch, some.frame, self._has_xstar(some.frame))
+            return VectorSplit(batch)
+
+        weights = loss_weights(run.rows, self._settings, self._table.classes)
+        train = with_xstar(rows(run.rows, weights), run.rows.frame, has)
+        return Splits(VectorSplit(train), held_out("val"), held_out("test"))
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
         """Return what a student needs to predict new rows, as plain values; x* has no part in it.
@@ -224,7 +235,7 @@ class TableTask(OneOutputPerRow):
         outputs mean: the class of each logit, or the mean and deviation that standardised it.
         """
         task = self.for_run(size, seed)
-        target = task.outcome.describe(self._target)
+        target = task.outcome.describe(self._settings.target)
         return {"csv": self._csv, "features": task._fitted.encoder.to_json(), "target": target}
 
     def network(self) -> nn.Module:
@@ -240,9 +251,9 @@ class TableTask(OneOutputPerRow):
         """Return the cross-entropy, or the negative log-likelihood, of each row, (B,)."""
         return self.outcome.example_loss(output, y)
 
-    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
         """Return all scores of a split; rmse and log-likelihood in the target's own units."""
-        return self.outcome.metrics(output, y)
+        return self.outcome.metrics(output, y, weights)
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
         """Score the distribution of the training rows' targets, whatever x is."""

@@ -105,12 +105,12 @@ def validate(
     if settings.reestimate_batchnorm:
         some = islice(splits.train.batches(EVALUATION_BATCH), REESTIMATION_ROWS // EVALUATION_BATCH)
         reestimate(method.net, (processes.as_input(batch.x) for batch in some))
-    output, y = outputs(method, splits.val, EVALUATION_BATCH, processes)
-    if not output.isfinite().all():
+    found = outputs(method, splits.val, EVALUATION_BATCH, processes)
+    if not found.output.isfinite().all():
         return {}
-    if stage_epoch >= settings.uniform_after and task.is_uninformative(output):
+    if stage_epoch >= settings.uniform_after and task.is_uninformative(found.output):
         return {}
-    return task.metrics(output, y)
+    return task.metrics(*found)
 
 
 def noise_sites(

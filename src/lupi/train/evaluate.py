@@ -2,6 +2,7 @@
 
 import math
 from itertools import islice, zip_longest
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,10 +15,19 @@ COLLAPSED_BELOW = 0.01
 """Between-sample standard deviation of log-variance: a change of 1 % in variance."""
 
 
+class Outputs(NamedTuple):
+    """What a task's metrics are computed of."""
+
+    output: Tensor
+    y: Tensor
+    weights: Tensor | None
+    """Of the rows, (B,); None: all count the same."""
+
+
 @torch.no_grad()
 def outputs(
     method: Method, split: Split, batch_size: int = 256, processes: Processes | None = None
-) -> tuple[Tensor, Tensor]:
+) -> Outputs:
     """Return the student's outputs for a whole split, and the targets. x* is not touched.
 
     Of sequences, it is what the task's metrics need of both. Several processes take the
@@ -31,15 +41,19 @@ def outputs(
     def to_device(tensor: Tensor) -> Tensor:
         return tensor.to(device)
 
-    pairs = []
+    found = []
     for batch in islice(split.batches(batch_size), rank, None, n_processes):
         x = processes.as_input(batch.x) if processes else map_tensors(batch.x, to_device)
-        pair = _predict(method, x).cpu(), batch.y
-        pairs.append(task.condense(*pair))
+        found.append(Outputs(*task.condense(_predict(method, x).cpu(), batch.y), batch.weights))
     if processes:
-        turns = zip_longest(*processes.gather(pairs))
-        pairs = [pair for turn in turns for pair in turn if pair is not None]
-    return torch.cat([output for output, _ in pairs]), torch.cat([y for _, y in pairs])
+        turns = zip_longest(*processes.gather(found))
+        found = [some for turn in turns for some in turn if some is not None]
+    weights = [some.weights for some in found if some.weights is not None]
+    return Outputs(
+        torch.cat([some.output for some in found]),
+        torch.cat([some.y for some in found]),
+        torch.cat(weights) if weights else None,
+    )
 
 
 def _predict(method: Method, x: Inputs) -> Tensor:

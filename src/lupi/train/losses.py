@@ -5,6 +5,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss
+from lupi.errors import LupiError
 
 
 class Reduced(NamedTuple):
@@ -29,7 +30,7 @@ class TrainingLoss(nn.Module):
 
 def reduce(losses: Losses, batch: Batch) -> Reduced:
     """Take the mean of each loss over the rows it concerns, and add them up by their weights."""
-    parts = {name: _mean(loss, batch) for name, loss in losses.rows.items()}
+    parts = {name: _mean(name, loss, batch) for name, loss in losses.rows.items()}
     parts |= losses.batch
     first, *others = parts.values()
     total = first
@@ -40,10 +41,25 @@ def reduce(losses: Losses, batch: Batch) -> Reduced:
     return Reduced(total, {name: part.detach() for name, part in parts.items()})
 
 
-def _mean(loss: RowLoss, batch: Batch) -> Tensor:
-    values = loss.values
+def _mean(name: str, loss: RowLoss, batch: Batch) -> Tensor:
+    values = loss.values if batch.weights is None else _weighted(name, loss, batch, batch.weights)
     if loss.n_targets is not None:
         values = values * batch.n_rows / loss.n_targets
     if values.dim():
         values = values.mean() if len(values) else values.sum()
     return loss.weight * batch.whole.share_of_mean(values, loss.only_xstar)
+
+
+def _weighted(name: str, loss: RowLoss, batch: Batch, weights: Tensor) -> Tensor:
+    """Return the values times the weights of their rows; several draws follow one another."""
+    values = loss.values
+    if not values.dim():
+        raise LupiError(
+            f"the loss {name!r} is a mean over rows, so rows can't have weights: return a value "
+            "for each row, or train without weights"
+        )
+    if loss.only_xstar:
+        weights = weights[batch.privileged()[1]]
+    n_copies = len(values) // max(len(weights), 1)
+    shape = (-1, *[1] * (values.dim() - 1))
+    return values * weights.repeat(n_copies).view(shape).to(values.dtype)

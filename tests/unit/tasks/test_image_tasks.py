@@ -182,7 +182,7 @@ def test_ten_crops_sum_the_probabilities(mine: dict[str, Any]) -> None:
     method = Fixed(nn.Linear(1, 1), task, None)
     splits = task.splits(4, seed=0)
     views = splits.also["test_ten_crops"]
-    summed, y = outputs(method, views, batch_size=3)
+    summed, y, _ = outputs(method, views, batch_size=3)
     assert summed.shape == (4, 2)
     crops = torch.cat([batch.x for batch in views.batches(3)])  # (4, 10, C, H, W)
     by_hand = sum(method.predict(crops[:, v]).softmax(1) for v in range(10))

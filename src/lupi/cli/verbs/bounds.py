@@ -116,7 +116,7 @@ def _of_run(folder: Path) -> dict[str, Any]:
 
     run = read_finished(folder)
     rows = splits_for(type(run.method), run.task, run.settings).val
-    output, y = outputs(run.method, rows)
+    output, y, _ = outputs(run.method, rows)
     scale = measure_outputs(output, y)._asdict()
     x = next(iter(rows.batches(2))).x
     return {**_of_paths(run.student, tuple(x.shape[1:]), output.shape[1]), **scale}

@@ -88,6 +88,12 @@ def compare(
             metavar="COLUMN",
         ),
     ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that says how much a row counts (tables only).", metavar="COLUMN"
+        ),
+    ] = None,
     print_settings: Annotated[
         bool, typer.Option("--print-settings", help="Print the YAML of the comparison and exit.")
     ] = False,
@@ -149,6 +155,7 @@ def compare(
         "groups": groups,
         "time": time,
         "split": split,
+        "weights": weights,
     }
     if is_own_data(settings, columns):
         raw = own_comparison(settings, columns, set_ or [])

@@ -15,6 +15,7 @@ from lupi.data.tables.encoder import is_number, texts
 from lupi.data.tables.parts import PARTS, Labelled, design_of, division_of, official_split
 from lupi.data.tables.reading import read_table
 from lupi.data.tables.settings import Kind, TableSettings
+from lupi.data.tables.weights import check_class_weights, read_weights
 from lupi.errors import LupiError
 from lupi.records import Design
 from lupi.settings import unknown_name
@@ -72,8 +73,13 @@ def load_table(settings: TableSettings) -> Table:
         classes = tuple(sorted({t for t in texts(frames["train"][settings.target]) if t}))
     if settings.split is not None:
         frames = official_split(frames["train"], settings.split)
+    check_class_weights(settings, classes)
     given = {
-        part: Labelled(frame, _targets(frame[settings.target], classes, part))
+        part: Labelled(
+            frame,
+            _targets(frame[settings.target], classes, part),
+            read_weights(frame, part, settings),
+        )
         for part, frame in frames.items()
     }
     division = division_of(given, classes, settings)
@@ -115,6 +121,7 @@ def _features(settings: TableSettings, columns: Sequence[str]) -> tuple[str, ...
         "ignore": settings.ignore,
         "categorical": settings.categorical,
         **{role: (name,) for role, name in settings.dividers.items()},
+        "weights": (settings.weights,) if settings.weights else (),
     }
     for role, names in named.items():
         for name in names:
@@ -125,7 +132,10 @@ def _features(settings: TableSettings, columns: Sequence[str]) -> tuple[str, ...
     both = set(settings.ignore) & {*settings.privileged, *(settings.features or ())}
     if both:
         raise LupiError(f"ignore: {min(both)!r} is also named as privileged or as a feature")
+    if settings.weights in (settings.features or ()):
+        raise LupiError(f"weights: {settings.weights!r} is also named as a feature; choose one")
     apart = {settings.target, *settings.privileged, *settings.ignore, *settings.dividers.values()}
+    apart |= {settings.weights} if settings.weights else set()
     features = settings.features or tuple(name for name in columns if name not in apart)
     if not features:
         raise LupiError("no column is left to predict from: name fewer privileged or ignored ones")

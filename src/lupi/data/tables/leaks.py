@@ -32,7 +32,7 @@ def find_leaks(table: Table) -> Iterator[str]:
     A column that alone tells the target, a privileged column that is a feature too or a copy of
     one, rows that stand in the table twice, a feature that numbers the rows.
     """
-    pool, y = table.given["train"]
+    pool, y, _ = table.given["train"]
     some = np.random.default_rng(0).permutation(len(pool))[:N_ROWS]
     for name in table.privileged:
         if score := _given_away(pool[name].iloc[some], y[some], table.kind):

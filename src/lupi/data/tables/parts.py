@@ -24,10 +24,13 @@ class Labelled(NamedTuple):
 
     frame: "pd.DataFrame"
     y: NDArray[Any]
+    weights: NDArray[np.float64] | None = None
+    """How much each row counts, (N,); None: the table does not say."""
 
     def take(self, rows: NDArray[np.int64]) -> "Labelled":
         """Return some of the rows."""
-        return Labelled(self.frame.iloc[rows], self.y[rows])
+        weights = None if self.weights is None else self.weights[rows]
+        return Labelled(self.frame.iloc[rows], self.y[rows], weights)
 
 
 def official_split(frame: "pd.DataFrame", column: str) -> "dict[Part, pd.DataFrame]":

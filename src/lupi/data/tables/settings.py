@@ -1,5 +1,6 @@
 """Settings of a table: which file, what its columns are for, and how its rows are divided."""
 
+import math
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -9,7 +10,7 @@ from lupi.data.content import fingerprint_of
 from lupi.settings import Settings
 
 Kind = Literal["classification", "regression"]
-Metrics = Literal["accuracy", "balanced_accuracy", "auc", "log_likelihood", "r2", "rmse"]
+Use = Literal["loss", "metrics"]
 
 
 class TableSettings(Settings):
@@ -29,8 +30,16 @@ class TableSettings(Settings):
     """Columns that are categories although they hold numbers."""
     kind: Literal["auto"] | Kind = "auto"
     """auto: classification of text, truth values or two values, regression of other numbers."""
-    metric: Metrics | None = None
+    metric: str | None = None
     """What the comparison is judged by; by default accuracy or r2. All are recorded."""
+    weights: str | None = None
+    """Column of numbers that say how much a row counts: one of weight 2 is like two rows."""
+    weights_in: tuple[Use, ...] | None = Field(None, min_length=1)
+    """Where weights count: in the training `loss`, in the `metrics` of held-out rows, or, by
+    default, in both. A weight that is known afterwards only may be for metrics."""
+    class_weights: Literal["balanced"] | dict[str, float] | None = None
+    """Weights of classes in the training loss: given, 1 where not, or `balanced`: each class of a
+    run's training rows counts the same."""
     val: Path | None = None
     """A table with validation rows, the same for every seed."""
     test: Path | None = None
@@ -63,6 +72,7 @@ class TableSettings(Settings):
         "split",
         "groups",
         "time",
+        "weights",
         mode="before",
     )
     @classmethod
@@ -72,12 +82,31 @@ class TableSettings(Settings):
             return tuple(str(name) for name in value)
         return str(value) if isinstance(value, int) else value
 
+    @field_validator("class_weights", mode="before")
+    @classmethod
+    def _classes(cls, value: Any) -> Any:
+        return {str(name): w for name, w in value.items()} if isinstance(value, dict) else value
+
+    @field_validator("class_weights")
+    @classmethod
+    def _positive(cls, value: Any) -> Any:
+        for name, weight in value.items() if isinstance(value, dict) else ():
+            if not 0 < weight < math.inf:
+                raise ValueError(f"class {name!r}: got {weight}; expected a finite number over 0")
+        return value
+
     @field_validator("test_frac")
     @classmethod
     def _leaves_rows(cls, value: float, info: Any) -> float:
         if value + info.data.get("val_frac", 0) >= 1:
             raise ValueError("val_frac and test_frac together must leave rows for training")
         return value
+
+    @model_validator(mode="after")
+    def _weights_have_a_column(self) -> Self:
+        if self.weights_in is not None and self.weights is None:
+            raise ValueError("weights_in has no effect without weights: name their column")
+        return self
 
     @model_validator(mode="after")
     def _one_way_to_divide(self) -> Self:
@@ -93,6 +122,10 @@ class TableSettings(Settings):
     def files(self) -> tuple[Path, ...]:
         """All files the table is read from."""
         return tuple(path for path in (self.path, self.val, self.test) if path is not None)
+
+    def weighs(self, use: Use) -> bool:
+        """Whether rows have weights in the loss, or in metrics."""
+        return self.weights is not None and (self.weights_in is None or use in self.weights_in)
 
     @property
     def dividers(self) -> dict[str, str]:

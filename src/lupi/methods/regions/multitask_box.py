@@ -64,6 +64,7 @@ class MultitaskBox(Method):
         distance = target.new_zeros(0)
         if batch.whole.any_xstar(has):
             with batch.whole.only_xstar():
-                distance = F.smooth_l1_loss(self.head(features[has]), target[has])
+                found = self.head(features[has])
+                distance = F.smooth_l1_loss(found, target[has], reduction="none")
         box = RowLoss(distance, self.settings.weight, only_xstar=True)
         return Losses({"task": task, "box": box})

@@ -221,7 +221,7 @@ class ImageTask(OneOutputPerRow):
         """Return the cross-entropy of each row, (B,)."""
         return F.cross_entropy(output, y, reduction="none")
 
-    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
         """Return accuracy and mean cross-entropy; with more than 5 classes, top-5 too."""
         scores = {
             "accuracy": (output.argmax(1) == y).float().mean().item(),

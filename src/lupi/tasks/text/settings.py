@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from lupi.data.content import fingerprint_of
 from lupi.data.text.texts import TextFileSettings
-from lupi.tasks.outcomes import Kind, Metrics
+from lupi.tasks.outcomes import Kind
 
 
 class TextSettings(TextFileSettings):
@@ -15,7 +15,7 @@ class TextSettings(TextFileSettings):
 
     kind: Literal["auto"] | Kind = "auto"
     """auto: classification of names or two values, regression of other numbers."""
-    metric: Metrics | None = None
+    metric: str | None = None
     """What the comparison is judged by; by default accuracy or r2. All are recorded."""
     val_frac: float = Field(0.2, gt=0, lt=1)
     """Fraction of the rows of `path` that a seed draws for validation."""

@@ -192,9 +192,9 @@ class TextTask(OneOutputPerRow):
         """Return the loss of each row, (B,)."""
         return self.outcome.example_loss(output, y)
 
-    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
         """Score a whole split."""
-        return self.outcome.metrics(output, y)
+        return self.outcome.metrics(output, y, weights)
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
         """Score the distribution of the training rows' targets, whatever x is."""

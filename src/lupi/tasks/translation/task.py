@@ -205,7 +205,7 @@ class TranslationTask:
         parts = [_token_loss(output, y).sum(1), right.sum(1), sure]
         return torch.stack(parts, 1), is_token.sum(1)  # (B, 3), (B,)
 
-    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
         """Return accuracy, cross-entropy and perplexity per token, the words before it given."""
         loss, right = (output[:, :2].double().sum(0) / y.sum()).tolist()
         return {"accuracy": right, "loss": loss, "perplexity": float(np.exp(min(loss, 100.0)))}
