@@ -51,7 +51,7 @@ class NumberTask(VectorTask):
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         return gaussian_cross_entropy(output, y)
 
-    def metrics(self, output: Tensor, y: Tensor) -> dict[str, float]:
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
         return {"accuracy": -(output[:, 0] - y).square().mean().item()}
 
     def is_uninformative(self, output: Tensor) -> bool:
