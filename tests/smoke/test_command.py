@@ -57,6 +57,16 @@ def test_help_does_not_import_torch(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
 
 
+@pytest.mark.parametrize("module", ["lupi.train.run", "lupi.ship.student"])
+def test_a_run_and_a_student_wait_for_torch_alone(tmp_path: Path, module: str) -> None:
+    heavy = {"scipy", "sklearn", "pandas", "plotly", "matplotlib", "lightning_fabric"}
+    code = f"import sys, {module}; print(*{heavy} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert not done.stdout.split()
+
+
 def test_from_settings_to_verdict(tmp_path: Path, settings: str, here: Here) -> None:
     done = lupi("compare", settings, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
@@ -104,5 +103,5 @@ def _log_probabilities(fitted: Any, x: NDArray[np.float32], n_classes: int) -> T
     else:
         scores = fitted.decision_function(x)
         logits = scores if scores.ndim == 2 else np.stack([0 * scores, scores], axis=1)
-        probabilities[:, fitted.classes_] = softmax(logits, axis=1)
+        probabilities[:, fitted.classes_] = torch.from_numpy(logits).softmax(dim=1)
     return torch.from_numpy(probabilities).clamp(min=SMALLEST_PROBABILITY).log()

@@ -72,6 +72,17 @@ def test_a_machine_that_is_lost_changes_no_result(
         assert not warnings
 
 
+@pytest.mark.slow
+def test_seeds_are_added_until_it_is_decided(tmp_path: Path, cluster: Any) -> None:
+    plan = make_plan(ComparisonSettings.parse(RAW, ""), max_seeds=9)
+    here, there = tmp_path / "here", tmp_path / "there"
+    list(compare(plan, here, local_engine(2)))
+    cluster.add_node(num_cpus=2, **NODE)
+    list(compare(plan, there, ray_engine(cluster.address)))
+    assert len(results(there)) > 3 * 7, "one look was enough"
+    assert results(there) == results(here)
+
+
 def kill(node: Any) -> None:
     """Kill a machine: Ray's process there, and the runs that it started."""
     raylet = node.all_processes["raylet"][0].process.pid

@@ -32,6 +32,16 @@ def test_results_are_those_of_this_machine(tmp_path: Path) -> None:
     assert results(there) == results(here)
 
 
+@pytest.mark.slow
+def test_seeds_are_added_until_it_is_decided(tmp_path: Path) -> None:
+    plan = make_plan(ComparisonSettings.parse(RAW, ""), max_seeds=9)
+    here, there = tmp_path / "here", tmp_path / "there"
+    list(compare(plan, here, local_engine(2)))
+    list(compare(plan, there, slurm_engine(at_once=2, cluster="local")))
+    assert len(results(there)) > 3 * 7, "one look was enough"
+    assert results(there) == results(here)
+
+
 def test_a_lost_job_is_recorded_and_goes_on_the_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
