@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from lupi.core import Method, Splits, Stage, Task
@@ -110,7 +112,7 @@ class _Training:
         loss = TrainingLoss(method)
         module, optimizer = self.processes.wrap(loss, _optimizer(method, settings))
         if optimizer_state:
-            optimizer.load_state_dict(optimizer_state)
+            _restore(optimizer, optimizer_state)
         schedule = Schedule(settings, state.scores)
         while not (state.diverged or schedule.finished):
             row = state.next_row(stage.name, schedule.lr)
@@ -169,3 +171,12 @@ def _optimizer(method: Method, settings: TrainSettings) -> Optimizer:
     cls = Adam if s.optimizer == "adam" else AdamW
     # One kernel for all tensors: the steps of small networks spend less time in Python.
     return cls(parameters, s.lr, weight_decay=s.weight_decay, fused=True)
+
+
+def _restore(optimizer: Any, state: dict[str, Any]) -> None:
+    """Load the state of an optimizer in the memory layout of the weights, which its kernel needs."""
+    optimizer.load_state_dict(state)
+    for weight, values in getattr(optimizer, "optimizer", optimizer).state.items():
+        for key, value in values.items():
+            if isinstance(value, Tensor) and value.shape == weight.shape:
+                values[key] = torch.empty_like(weight).copy_(value)
