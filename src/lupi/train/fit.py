@@ -174,7 +174,7 @@ def _optimizer(method: Method, settings: TrainSettings) -> Optimizer:
 
 
 def _restore(optimizer: Any, state: dict[str, Any]) -> None:
-    """Load the state of an optimizer in the memory layout of the weights, which its kernel needs."""
+    """Load the state of an optimizer in the memory layout of the weights, which kernels need."""
     optimizer.load_state_dict(state)
     for weight, values in getattr(optimizer, "optimizer", optimizer).state.items():
         for key, value in values.items():
