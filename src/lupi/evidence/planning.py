@@ -153,13 +153,13 @@ def too_few_seeds(
     fewest, enough = seeds_needed(1, share), seeds_needed(n_questions, share)
     if n_seeds < fewest:
         yield (
-            f"underpowered: {n_seeds} seeds can't give a verdict on x*; it takes {fewest} or more, "
-            f"{enough} for each of {n_questions} questions (arms x sizes) by itself"
+            f"underpowered: {n_seeds} seeds can't give a verdict on x*; it needs at least {fewest}"
+            + (f", or {enough} to answer any of {n_questions} questions" if enough > fewest else "")
         )
     elif n_seeds < enough:
         yield (
             f"with {n_seeds} seeds a verdict needs most of the {n_questions} questions (arms x "
-            f"sizes) to have a clear answer; {enough} seeds are enough for each by itself"
+            f"sizes) to have a clear answer; {enough} seeds are enough to answer any of them"
         )
 
 

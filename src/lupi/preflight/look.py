@@ -84,22 +84,26 @@ def _related(known: Batch, task: Task, warnings: list[str]) -> str:
         found = _inside(known)
         if not found.is_seen:
             warnings.append(
-                f"what x shows inside x* predicts y no better than inside misplaced x* "
+                f"the part of x inside the region predicts y no better than a part elsewhere "
                 f"({_p(found)}, {len(y):,} rows): x* may not say where to look"
             )
-        return f"inside x*, x predicts y {_better(found)} than inside misplaced x*, {_p(found)}"
+        return (
+            f"the part of x inside the region predicts y {_better(found)} than a part of the same "
+            f"shape elsewhere, {_p(found)}"
+        )
     vectors = features.of_vector(known.xstar)
     left = Ridge(features.of_x(known.x)).errors(y)
+    size = np.sqrt((left**2).sum(1, keepdims=True))
     relations = {
         "y": relation(vectors, y, rng),
-        "what a linear model of x leaves over": relation(vectors, left, rng),
-        "how much that is": relation(vectors, np.sqrt((left**2).sum(1, keepdims=True)), rng),
+        "the residual of a linear model of x": relation(vectors, left, rng),
+        "the size of that residual": relation(vectors, size, rng),
     }
     if not any(one.p_value <= 0.05 / len(relations) for one in relations.values()):
         warnings.append(
-            "x* shows no relation to y, to what a linear model of x leaves over, or to how much "
-            f"that is ({', '.join(_p(one) for one in relations.values())}; {len(y):,} rows): "
-            "little speaks for training on it"
+            "x* shows no relation to y, to the residual of a linear model of x, or to the size of "
+            f"that residual ({', '.join(_p(one) for one in relations.values())}; {len(y):,} rows): "
+            "it is unlikely to help"
         )
     parts = [f"{what} (R2 {one.r2:.2f}, {_p(one)})" for what, one in relations.items()]
     return "x* predicts " + ", ".join(parts)

@@ -136,10 +136,10 @@ def _legend(summary: Summary) -> Iterator[str]:
         yield f"{marks}; arms that are not about x*: against {summary.reference} only"
     oracles = [arm.name for arm in summary.arms if arm.sees_xstar_at_test]
     if oracles:
-        yield f"sees x* at test too, so is no competitor: {', '.join(oracles)}"
+        yield f"sees x* at test, so it does not compete: {', '.join(oracles)}"
     classical = [arm.name for arm in summary.arms if arm.classical]
     if classical:
-        yield f"no network, shown for comparison: {', '.join(classical)}"
+        yield f"not a network, shown for comparison: {', '.join(classical)}"
     yield from scopes(summary)
     if summary.trivial is not None:
         yield f"a predictor that ignores x scores {score(summary.trivial, summary.metric)}"

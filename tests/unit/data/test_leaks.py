@@ -48,7 +48,7 @@ def test_a_privileged_column_that_copies_a_feature(
     assert callable(change)
     made = [[*row, change(row[HEADER.index(copied)])] for row in rows()]
     (found,) = leaks(tmp_path, made, header=[*HEADER, "copy"], privileged=["rain", "copy"])
-    assert found.startswith(f"privileged column 'copy' is feature '{copied}' in other words")
+    assert found.startswith(f"privileged column 'copy' says the same as feature '{copied}'")
 
 
 @pytest.mark.parametrize("target", ["hours", "late"])
@@ -64,7 +64,7 @@ def test_a_feature_that_is_the_target_in_other_words(tmp_path: Path, target: str
 def test_rows_in_train_and_test(tmp_path: Path) -> None:
     write_csv(tmp_path / "test.csv", [*rows(20, seed=1), *rows(120)[:80]])
     (_, found) = leaks(tmp_path, rows(), test=tmp_path / "test.csv", val=tmp_path / "test.csv")
-    assert found.startswith("80 of 100 test rows are among the rows to train on too")
+    assert found.startswith("80 of 100 test rows are also training rows")
 
 
 def test_rows_that_stand_there_twice(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_people_of_few_features_are_no_copies(tmp_path: Path) -> None:
 def test_a_feature_that_numbers_the_rows(tmp_path: Path) -> None:
     made = [[*row, str(i), str(i % 7)] for i, row in enumerate(rows())]
     (found,) = leaks(tmp_path, made, header=[*HEADER, "id", "day"])
-    assert found.startswith("feature 'id' numbers the rows")
+    assert found.startswith("feature 'id' looks like a row number")
 
 
 def test_partial_xstar_is_looked_at_where_it_is(tmp_path: Path) -> None:

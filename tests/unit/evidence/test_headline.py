@@ -105,7 +105,7 @@ def test_underpowered_says_how_many_seeds_it_takes() -> None:
         "het-dropout": {75: around(0.6, 4), 150: around(0.7, 4)},
     }
     assert headline(results) == (
-        "Too few seeds to judge het-dropout: 7 seeds are enough for each of 2 questions "
+        "Too few seeds to judge het-dropout: 7 are enough to answer any of 2 questions "
         "(arms x sizes), 6 if all have a clear answer."
     )
 

@@ -148,8 +148,8 @@ def test_warnings_name_what_a_reader_must_know() -> None:
         "arms are compared on the seeds that both have",
         "failed runs: no-xstar-75-0; failure.txt in their folders says why",
         "collapsed runs, whose noise no longer depends on x*: het-dropout 1 at n = 75",
-        "underpowered: gaussian-dropout at n = 75; het-dropout at n = 75; a verdict takes 6 "
-        "seeds or more that an arm shares with all it must beat",
+        "underpowered: gaussian-dropout at n = 75; het-dropout at n = 75; a verdict needs at "
+        "least 6 seeds that the arm and its controls share",
         "no better than a predictor that ignores x (score 0.1): gaussian-dropout at n = 75",
         "het-dropout has no control with its x* replaced: a gain may come from the capacity "
         "around x*; add het-dropout/shuffled",

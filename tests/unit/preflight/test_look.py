@@ -55,7 +55,7 @@ def test_xstar_that_relates_to_nothing(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", made)
     task = TableTask(settings_of(path), TableNetworkSettings()).for_run(60, 0)
     (warning,) = look_at(task, 60, 0).warnings
-    assert warning.startswith("x* shows no relation to y, to what a linear model of x leaves over")
+    assert warning.startswith("x* shows no relation to y, to the residual of a linear model of x")
 
 
 def test_xstar_that_says_how_good_a_label_is(tmp_path: Path) -> None:
@@ -78,10 +78,10 @@ def digits(**changes: Any) -> Preflight:
 def test_digits() -> None:
     found = digits()
     facts = texts(found)
-    assert facts["x"] == "images of 24 x 24 pixels, 1 channel(s)"
-    assert facts["y"].startswith("one of 10 classes; to train on: 0 ")
+    assert facts["x"] == "images of 24 x 24 pixels, 1 channel"
+    assert facts["y"].startswith("one of 10 classes; training rows: 0 ")
     assert "covers 34% of x in the median row" in facts["region"]
-    assert facts["x* and y"].startswith("inside x*, x predicts y better (R2 0.")
+    assert facts["x* and y"].startswith("the part of x inside the region predicts y better (R2 0.")
     assert found.warnings == ()
 
 
@@ -104,7 +104,7 @@ def test_trimaps_cover_everything_until_their_values_are_named(tmp_path: Path) -
     found = pets(tmp_path, trimap)
     assert any("x* covers everything" in warning for warning in found.warnings)
     assert "task.mask_values" in found.warnings[0]
-    assert texts(found)["y"] == "one of 2 classes; to train on: cats 16, dogs 16"
+    assert texts(found)["y"] == "one of 2 classes; training rows: cats 16, dogs 16"
     named = pets(tmp_path, trimap, mask_values=[1])
     assert texts(named)["region"].startswith("covers 25% of x in the median row")
     assert not any("x* covers everything" in warning for warning in named.warnings)

@@ -37,14 +37,14 @@ def find_leaks(table: Table) -> Iterator[str]:
     for name in table.privileged:
         if score := _given_away(pool[name].iloc[some], y[some], table.kind):
             yield (
-                f"privileged column {name!r} alone gives the target away ({score}): x* that is "
-                "the target in other words can't teach more than the target"
+                f"privileged column {name!r} alone gives the target away ({score}): x* that says "
+                "the same as the target can't teach more than the target"
             )
     for name in table.features[:MAX_FEATURES]:
         if score := _given_away(pool[name].iloc[some], y[some], table.kind):
             yield (
                 f"feature {name!r} alone predicts the target ({score}): if it is not known before "
-                "the target, leave it out (ignore)"
+                "the target, ignore it"
             )
     for name in table.privileged:
         yield from _copied(name, pool.iloc[some], table.features)
@@ -52,7 +52,7 @@ def find_leaks(table: Table) -> Iterator[str]:
     for name in table.features:
         if _numbers_the_rows(pool[name]):
             yield (
-                f"feature {name!r} numbers the rows; if it is no measurement, leave it out (ignore)"
+                f"feature {name!r} looks like a row number; if it is not a measurement, ignore it"
             )
 
 
@@ -89,7 +89,7 @@ def _copied(name: str, pool: "pd.DataFrame", features: tuple[str, ...]) -> Itera
     for feature in features:
         if _same(pool[name], pool[feature]):
             yield (
-                f"privileged column {name!r} is feature {feature!r} in other words: "
+                f"privileged column {name!r} says the same as feature {feature!r}: "
                 "the student sees it at test"
             )
 
@@ -125,9 +125,9 @@ def _copies(table: Table) -> Iterator[str]:
             keys = _row_keys(train[columns])
             found = int(np.isin(_row_keys(rows.frame[columns]), keys).sum())
             by_chance = int(np.isin(_row_keys(_shuffled(rows.frame[columns])), keys).sum())
-            what = f"{found:,} of {len(rows.y):,} {part} rows are among the rows to train on too"
+            what = f"{found:,} of {len(rows.y):,} {part} rows are also training rows"
         if found >= MANY * len(rows.y) and by_chance <= CHANCE * found:
-            yield f"{what}: scores may be too good; leave copies out"
+            yield f"{what}: scores may be too good; remove the copies"
 
 
 def _n_repeated(frame: "pd.DataFrame") -> int:

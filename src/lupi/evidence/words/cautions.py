@@ -45,8 +45,8 @@ def cautions(
         )
     if few := _listed(arms, lambda cell: cell.verdict == "underpowered"):
         yield (
-            f"underpowered: {few}; a verdict takes {seeds_needed(1, rule.looks.first_share)} seeds "
-            "or more that an arm shares with all it must beat"
+            f"underpowered: {few}; a verdict needs at least "
+            f"{seeds_needed(1, rule.looks.first_share)} seeds that the arm and its controls share"
         )
     yield from _about_replicates(rule.design, scores.sizes)
     if unlearned := _listed(arms, lambda cell: _no_better_than_trivial(cell, scores)):

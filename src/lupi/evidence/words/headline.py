@@ -105,10 +105,12 @@ def _lacking(arms: Sequence[ArmSummary], rule: Rule) -> str:
         cell.verdict != "not run" for arm in arms if is_candidate(arm) for cell in arm.cells
     )
     share = rule.looks.first_share
-    questions = "1 question" if n_questions == 1 else f"{n_questions} questions (arms x sizes)"
+    fewest, enough = seeds_needed(1, share), seeds_needed(n_questions, share)
+    if n_questions == 1:
+        return f"a verdict needs at least {fewest}"
     return (
-        f"{seeds_needed(n_questions, share)} seeds are enough for each of {questions}, "
-        f"{seeds_needed(1, share)} if all have a clear answer"
+        f"{enough} are enough to answer any of {n_questions} questions (arms x sizes), "
+        f"{fewest} if all have a clear answer"
     )
 
 

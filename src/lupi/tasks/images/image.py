@@ -145,10 +145,11 @@ class ImageTask(OneOutputPerRow):
         counts = np.bincount(images.y[rows], minlength=self.n_classes)
         named = dict(zip(self.classes, counts.tolist(), strict=True))
         size = f"{self._cropping.size} x {self._cropping.size} pixels"
+        channels = "1 channel" if self.n_channels == 1 else f"{self.n_channels} channels"
         return (
-            Fact("x", f"images of {size}, {self.n_channels} channel(s)"),
+            Fact("x", f"images of {size}, {channels}"),
             Fact("x*", "where the object is: boxes or masks over the pixels"),
-            Fact("y", f"one of {self.n_classes} classes; to train on: {list_counts(named)}"),
+            Fact("y", f"one of {self.n_classes} classes; training rows: {list_counts(named)}"),
             *(Fact("found", f"{n:,} x {what}") for what, n in self.found.items() if n),
         )
 
