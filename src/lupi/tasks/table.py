@@ -22,7 +22,7 @@ from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.tables.cells import odd_columns
 from lupi.data.tables.columns import load_table
 from lupi.data.tables.division import Part
-from lupi.data.tables.encoder import TableEncoder, column_kinds
+from lupi.data.tables.encoder import MAX_PRIVILEGED, TableEncoder, column_kinds
 from lupi.data.tables.leaks import find_leaks
 from lupi.data.tables.parts import Labelled
 from lupi.data.tables.settings import TableSettings
@@ -116,7 +116,9 @@ class TableTask(OneOutputPerRow):
             seed,
             rows,
             TableEncoder.lay_out(features, kinds=self._kinds).fit(features),
-            TableEncoder.lay_out(privileged, indicators=False, kinds=self._kinds),
+            TableEncoder.lay_out(
+                privileged, indicators=False, kinds=self._kinds, max_categories=MAX_PRIVILEGED
+            ),
         )
         fitted.xstar_dim = fitted._fitted.xstar_layout.width
         if not table.classes:

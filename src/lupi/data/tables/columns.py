@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lupi.data.content import fingerprint_of
+from lupi.data.tables.answers import Answers, answers_of
 from lupi.data.tables.cells import BadCells, read_numbers
 from lupi.data.tables.division import Division, Part
 from lupi.data.tables.encoder import is_number, texts
@@ -39,13 +40,21 @@ class Table:
     features: tuple[str, ...]
     privileged: tuple[str, ...]
     bad_cells: tuple[BadCells, ...] = ()
+    answers: Answers | None = None
+    """How held-out items are scored that have several rows each."""
 
     def draw(self, seed: int) -> dict[Part, Labelled]:
         """Return rows to choose training rows from, validation and test rows of a seed."""
         drawn = {
             part: self.given["train"].take(rows) for part, rows in self.division.draw(seed).items()
         }
-        return {part: drawn[part] if part in drawn else self.given[part] for part in PARTS}
+        parts = {part: drawn[part] if part in drawn else self.given[part] for part in PARTS}
+        if self.answers is None:
+            return parts
+        return {
+            part: rows if part == "train" else self.answers.scored_once(rows)
+            for part, rows in parts.items()
+        }
 
 
 def load_table(settings: TableSettings) -> Table:
@@ -92,6 +101,7 @@ def load_table(settings: TableSettings) -> Table:
         features,
         settings.privileged,
         bad_cells,
+        answers_of(given, classes, settings),
     )
 
 

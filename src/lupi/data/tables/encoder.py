@@ -22,6 +22,8 @@ ColumnKind = Literal["number", "category", "date"]
 
 MAX_CATEGORIES = 32
 """The most frequent ones have a place of their own, the others share one."""
+MAX_PRIVILEGED = 4096
+"""As many have one in x*, such as annotators: the first layer of a method is then an embedding."""
 MIN_ROWS = 2
 """A category in fewer rows than this is one of the others."""
 LARGEST = 10.0
@@ -100,6 +102,7 @@ class TableEncoder:
         categorical: Sequence[str] = (),
         indicators: bool = True,
         kinds: Mapping[str, ColumnKind] | None = None,
+        max_categories: int = MAX_CATEGORIES,
     ) -> "TableEncoder":
         """Decide the categories and the indicator of each column, and its kind.
 
@@ -108,11 +111,12 @@ class TableEncoder:
             categorical: columns that are categories although they hold numbers.
             indicators: whether to tell which values are missing.
             kinds: of the columns; by default found out from these rows.
+            max_categories: of a column; the rarer ones share a place.
         """
         known = column_kinds(frame, categorical) if kinds is None else kinds
         return cls(
             tuple(
-                _lay_out(str(name), frame[name], known[str(name)], indicators)
+                _lay_out(str(name), frame[name], known[str(name)], indicators, max_categories)
                 for name in frame.columns
             )
         )
@@ -185,7 +189,9 @@ def _kind(values: "pd.Series[Any]", as_category: bool) -> ColumnKind:
     return "date" if is_date(values) else "category"
 
 
-def _lay_out(name: str, values: "pd.Series[Any]", kind: ColumnKind, indicators: bool) -> Column:
+def _lay_out(
+    name: str, values: "pd.Series[Any]", kind: ColumnKind, indicators: bool, max_categories: int
+) -> Column:
     if kind == "number":
         finite = np.isfinite(_numbers(values, name))
         return Column(name, kind, indicator=indicators and not finite.all())
@@ -194,7 +200,7 @@ def _lay_out(name: str, values: "pd.Series[Any]", kind: ColumnKind, indicators: 
         return Column(name, kind, indicator=indicator)
     given = [text for text in texts(values) if text is not None]
     found, counts = np.unique(np.array(given, dtype=object).astype(str), return_counts=True)
-    frequent = sorted(zip(-counts, found, strict=True))[:MAX_CATEGORIES]
+    frequent = sorted(zip(-counts, found, strict=True))[:max_categories]
     kept = sorted(str(text) for count, text in frequent if -count >= MIN_ROWS)
     return Column(name, kind, tuple(kept), indicator)
 

@@ -57,8 +57,10 @@ def division_of(
     fracs = {part: frac for part, frac in wanted.items() if part not in given}
     labels = rows.y if classes else np.zeros(len(rows.y), dtype=np.int64)
     groups = time = None
-    if settings.groups is not None:
-        groups = _groups(given, settings.groups)
+    if settings.together is not None:
+        groups = _groups(given, settings.together)
+        if settings.groups and settings.items:
+            _check_items(given, settings.groups, settings.items)
     elif settings.time is not None:
         time = _times(given, settings.time)
     elif classes:
@@ -86,6 +88,18 @@ def _groups(given: Mapping[Part, Labelled], column: str) -> Codes:
                 )
     number = {name: i for i, name in enumerate(dict.fromkeys(names["train"]))}
     return np.array([number[name] for name in names["train"]], dtype=np.int64)
+
+
+def _check_items(given: Mapping[Part, Labelled], groups: str, items: str) -> None:
+    """Refuse an item that is in two groups: its answers could be divided."""
+    group_of: dict[str | None, str | None] = {}
+    for rows in given.values():
+        for item, group in zip(texts(rows.frame[items]), texts(rows.frame[groups]), strict=True):
+            if group_of.setdefault(item, group) != group:
+                raise LupiError(
+                    f"items: {item!r} is in the groups {group_of[item]!r} and {group!r} of "
+                    f"{groups!r}; all answers to an item must be in one"
+                )
 
 
 def _times(given: Mapping[Part, Labelled], column: str) -> NDArray[np.float64]:
@@ -121,11 +135,12 @@ def design_of(
 ) -> Design:
     """Return what a seed changes."""
     parts = division.draw(0)
+    test = given["train"].take(parts["test"]) if "test" in parts else given["test"]
     in_time_order = settings.time is not None
     return Design(
         n_pool=len(parts["train"]) if in_time_order else division.n_rows,
         test="per-seed" if "test" in parts and not in_time_order else "fixed",
-        n_test=len(parts["test"] if "test" in parts else given["test"].y),
-        groups=settings.groups,
+        n_test=len(test.y) if settings.items is None else test.frame[settings.items].nunique(),
+        groups=settings.together,
         time=settings.time,
     )

@@ -48,6 +48,12 @@ class TableSettings(Settings):
     """Column with `train`, `val` or `test`: the official split, the same for every seed."""
     groups: str | None = None
     """Column whose rows of equal value, such as those of one person, stay in one part."""
+    items: str | None = None
+    """Column whose rows of equal value are answers to one item, such as votes on one image: they
+    stay in one part, and a held-out item is scored once."""
+    gold: str | None = None
+    """Column with the true target of an item, which held-out items are scored against; by default
+    the majority of their answers, or the mean of numbers."""
     time: str | None = None
     """Column of numbers or dates: training rows precede validation rows, these test rows."""
     val_frac: float = Field(0.2, gt=0, lt=1)
@@ -71,6 +77,8 @@ class TableSettings(Settings):
         "categorical",
         "split",
         "groups",
+        "items",
+        "gold",
         "time",
         "weights",
         mode="before",
@@ -114,6 +122,10 @@ class TableSettings(Settings):
             raise ValueError("give either a split column, or files for val and test")
         if self.time is not None and self.groups is not None:
             raise ValueError("give either time or groups: rows are divided by one of them")
+        if self.time is not None and self.items is not None:
+            raise ValueError("give either time or items: rows are divided by one of them")
+        if self.gold is not None and self.items is None:
+            raise ValueError("gold: name the column with the items, too (`items`)")
         if self.time is not None and self.split is not None:
             raise ValueError("give either time or split: rows are divided by one of them")
         return self
@@ -128,9 +140,20 @@ class TableSettings(Settings):
         return self.weights is not None and (self.weights_in is None or use in self.weights_in)
 
     @property
+    def together(self) -> str | None:
+        """Column whose rows of equal value stay in one part."""
+        return self.groups or self.items
+
+    @property
     def dividers(self) -> dict[str, str]:
-        """Columns that say which rows belong together, by the setting that names them."""
-        named = {"split": self.split, "groups": self.groups, "time": self.time}
+        """Columns that say which rows are for what, by the setting that names them."""
+        named = {
+            "split": self.split,
+            "groups": self.groups,
+            "items": self.items,
+            "gold": self.gold,
+            "time": self.time,
+        }
         return {role: name for role, name in named.items() if name is not None}
 
     def resolved(self) -> dict[str, Any]:
