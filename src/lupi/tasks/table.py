@@ -162,6 +162,7 @@ class TableTask(OneOutputPerRow):
             Fact("x", self._columns(table.features)),
             Fact("x*", self._columns(table.privileged)),
             Fact("y", f"{self._settings.target}, {about}"),
+            *([Fact("items", table.answers.describe(rows))] if table.answers else ()),
             *([Fact("weights", weights)] if weights else ()),
             *(Fact("cells", cells.sentence) for cells in table.bad_cells),
             *(Fact("columns", text) for text in odd_columns(rows.frame, self._kinds)),

@@ -74,6 +74,22 @@ def compare(
             metavar="COLUMN",
         ),
     ] = None,
+    items: Annotated[
+        str | None,
+        typer.Option(
+            help="Column whose rows of equal value are answers to one item: never divided, and "
+            "scored once (tables only).",
+            metavar="COLUMN",
+        ),
+    ] = None,
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with an item's true target, to score against; by default what its "
+            "answers say together (tables only).",
+            metavar="COLUMN",
+        ),
+    ] = None,
     time: Annotated[
         str | None,
         typer.Option(
@@ -153,6 +169,8 @@ def compare(
         "rationale": ",".join(rationale) if rationale else None,
         "ignore": ",".join(ignore) if ignore else None,
         "groups": groups,
+        "items": items,
+        "gold": gold,
         "time": time,
         "split": split,
         "weights": weights,

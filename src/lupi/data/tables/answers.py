@@ -39,6 +39,15 @@ class Answers:
             return once._replace(y=true_targets(once, self.gold, self.classes))
         return once._replace(y=self._together(rows.y, number[item], len(order)))
 
+    def describe(self, rows: Labelled) -> str:
+        """Say how many items there are, and what held-out ones are scored against."""
+        n_items = rows.frame[self.items].nunique()
+        together = "the majority of their answers" if self.classes else "the mean of their answers"
+        return (
+            f"{n_items:,} ({self.items}), {len(rows.y) / n_items:.3g} answers each; held-out items "
+            f"are scored once, against {self.gold or together}"
+        )
+
     def _together(self, y: NDArray[Any], item: Codes, n_items: int) -> NDArray[Any]:
         """Return what the answers to each item say: of a tie, the class with more answers."""
         if not self.classes:
@@ -73,7 +82,9 @@ def true_targets(rows: Labelled, column: str, classes: tuple[str, ...]) -> NDArr
         )
     if not classes:
         if not is_number(values):
-            raise LupiError(f"gold: the target is a number; column {column!r} has {values.iloc[0]!r}")
+            raise LupiError(
+                f"gold: the target is a number; column {column!r} has {values.iloc[0]!r}"
+            )
         return values.to_numpy(dtype=np.float64)
     place = {name: i for i, name in enumerate(classes)}
     found = [text or "" for text in texts(values)]
