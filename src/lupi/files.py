@@ -20,8 +20,7 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     temporary = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.tmp")
     try:
         write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        force_to_disk(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -54,10 +53,14 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def append_row(path: Path, row: Mapping[str, Any]) -> None:
-    """Append one line of JSON and force it to disk."""
+    """Append one line of JSON."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row, sort_keys=True) + "\n")
-        file.flush()
+
+
+def force_to_disk(path: Path) -> None:
+    """Let what was appended to a file outlive a power failure, too."""
+    with path.open("rb") as file:
         os.fsync(file.fileno())
 
 

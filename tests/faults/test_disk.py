@@ -83,6 +83,11 @@ def small_run(folder: Path, epochs: int = 3, **train_changes: object) -> RunSett
     return RunSettings.parse({**raw, "train": train, "size": 20, "seed": 0}, "").resolve()
 
 
+@pytest.fixture(autouse=True)
+def _keep_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", 0)
+
+
 class StopHereError(Exception):
     pass
 

@@ -6,8 +6,8 @@ unit of a target that is a number. So the length of x is known for a run (`for_r
 """
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -60,13 +60,23 @@ def build_network(settings: TableNetworkSettings, n_in: int, n_outputs: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What a run knows: its training rows, and how they become vectors."""
+    """What a run knows: its rows, and how they become vectors."""
 
     size: int
     seed: int
-    rows: Labelled
+    parts: Mapping[Part, Labelled]
+    """The training rows of the run, and all of validation and test."""
     encoder: TableEncoder
     xstar_layout: TableEncoder
+    vectors: dict[Part, Tensor] = field(default_factory=dict)
+    """x of the parts, once somebody asked for it."""
+
+    def x(self, part: Part) -> Tensor:
+        """Return x of a part, encoded once for all arms."""
+        if part not in self.vectors:
+            vectors = self.encoder.transform(self.parts[part].frame)
+            self.vectors[part] = torch.from_numpy(vectors)
+        return self.vectors[part]
 
 
 class TableTask(OneOutputPerRow):
@@ -92,6 +102,8 @@ class TableTask(OneOutputPerRow):
             rows[list({*table.features, *table.privileged})], settings.categorical
         )
         self._run: _Run | None = None
+        self._last: list[_Run] = []
+        """What was fitted last, by this task or a copy of it: all arms of a seed have it."""
         without = int((~self._has_xstar(rows)).sum())
         n_bad = sum(cells.n for cells in table.bad_cells)
         found = {"row without x*": without, "cell that is no number": n_bad}
@@ -101,30 +113,38 @@ class TableTask(OneOutputPerRow):
         """Return the task with everything fitted on the training rows of a run."""
         if self._run is not None and (self._run.size, self._run.seed) == (size, seed):
             return self
-        table, pool = self._table, self._table.draw(seed)["train"]
+        if not self._last or (self._last[0].size, self._last[0].seed) != (size, seed):
+            self._last[:] = [self._fit(size, seed)]
+        fitted = copy.copy(self)
+        fitted._run = run = self._last[0]
+        fitted.xstar_dim = run.xstar_layout.width
+        if not self._table.classes:
+            y = run.parts["train"].y
+            std = float(y.std())
+            fitted.outcome = Outcome((), float(y.mean()), std if std > 0 else 1.0)
+        return fitted
+
+    def _fit(self, size: int, seed: int) -> _Run:
+        table = self._table
         if size > table.division.n_train:
             raise LupiError(
                 f"a training set of {size} rows was asked for; there are {table.division.n_train}"
             )
+        parts = table.draw(seed)
+        pool = parts["train"]
         labels = pool.y if table.classes else np.zeros(len(pool.y), dtype=np.int64)
         rows = pool.take(nested_rows(labels, size, seed, balanced=False))
         features = rows.frame[list(table.features)]
         privileged = rows.frame[list(table.privileged)]
-        fitted = copy.copy(self)
-        fitted._run = _Run(
+        return _Run(
             size,
             seed,
-            rows,
+            {**parts, "train": rows},
             TableEncoder.lay_out(features, kinds=self._kinds).fit(features),
             TableEncoder.lay_out(
                 privileged, indicators=False, kinds=self._kinds, max_categories=MAX_PRIVILEGED
             ),
         )
-        fitted.xstar_dim = fitted._fitted.xstar_layout.width
-        if not table.classes:
-            std = float(rows.y.std())
-            fitted.outcome = Outcome((), float(rows.y.mean()), std if std > 0 else 1.0)
-        return fitted
 
     @property
     def _fitted(self) -> _Run:
@@ -142,7 +162,7 @@ class TableTask(OneOutputPerRow):
         """Rows to choose training rows from."""
         return self._table.division.n_train
 
-    @property
+    @cached_property
     def can_reveal(self) -> bool:
         """Whether held-out rows have x* that an oracle could be shown."""
         parts = self._table.draw(0)
@@ -202,15 +222,15 @@ class TableTask(OneOutputPerRow):
                 "none: leave the oracle out"
             )
         task = self.for_run(size, seed)
-        run, parts = task._fitted, self._table.draw(seed)
-        has = self._has_xstar(run.rows.frame)
+        run = task._fitted
+        rows = run.parts["train"]
+        has = self._has_xstar(rows.frame)
         has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
-        xstar_encoder = run.xstar_layout.fit(run.rows.frame[has])
+        xstar_encoder = run.xstar_layout.fit(rows.frame[has])
 
-        def rows(some: Labelled, weights: NDArray[np.float64] | None) -> Batch:
-            x = torch.from_numpy(run.encoder.transform(some.frame))
+        def plain(part: Part, weights: NDArray[np.float64] | None) -> Batch:
             weighed = None if weights is None else torch.from_numpy(weights.astype(np.float32))
-            return Batch(x, task._as_target(some.y), weights=weighed)
+            return Batch(run.x(part), task._as_target(run.parts[part].y), weights=weighed)
 
         def with_xstar(batch: Batch, frame: "pd.DataFrame", has: NDArray[np.bool_]) -> Batch:
             xstar = np.zeros((len(has), run.xstar_layout.width), dtype=np.float32)
@@ -221,14 +241,14 @@ class TableTask(OneOutputPerRow):
             return batch._replace(xstar=torch.from_numpy(xstar), has_xstar=there)
 
         def held_out(part: Part) -> VectorSplit:
-            some = parts[part]
-            batch = rows(some, metric_weights(some, part, self._settings))
+            some = run.parts[part]
+            batch = plain(part, metric_weights(some, part, self._settings))
             if reveal:
                 batch = with_xstar(batch, some.frame, self._has_xstar(some.frame))
             return VectorSplit(batch)
 
-        weights = loss_weights(run.rows, self._settings, self._table.classes)
-        train = with_xstar(rows(run.rows, weights), run.rows.frame, has)
+        weights = loss_weights(rows, self._settings, self._table.classes)
+        train = with_xstar(plain("train", weights), rows.frame, has)
         return Splits(VectorSplit(train), held_out("val"), held_out("test"))
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:

@@ -47,10 +47,12 @@ def train_epoch(
     torch.manual_seed(derive_seed(seed, "noise", row["attempt"], row["stage_epoch"]))
     order = torch.Generator().manual_seed(derive_seed(seed, "order", row["stage_epoch"]))
     method.train()
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     totals: dict[str, float] = {}
     n_rows = 0
     for batch in _batches(train, settings, order):
-        optimizer.zero_grad()
+        for weight in weights:
+            weight.grad = None
         for losses in _passes(processes, method, module, batch, settings.accumulate):
             for name, value in {"loss": losses.total.detach(), **losses.parts}.items():
                 totals[name] = totals.get(name, 0.0) + value.item() * len(batch.y)

@@ -101,7 +101,7 @@ class _Training:
                 self.files.load_best(method)
             # From here on the next stage may replace the best student: never go back.
             state.stage, state.scores = state.stage + 1, []
-            self.files.save(asdict(state), method)
+            self.files.save(asdict(state), method, at_once=True)
         return method
 
     def stage(

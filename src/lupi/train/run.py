@@ -66,7 +66,8 @@ def run(
         write_json(folder / "result.json", result)
         (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
         if settings.trial:
-            shutil.rmtree(folder / "checkpoint")  # nobody ships the student of a trial
+            # nobody ships the student of a trial
+            shutil.rmtree(folder / "checkpoint", ignore_errors=True)
         return result
 
 

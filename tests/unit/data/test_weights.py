@@ -38,7 +38,7 @@ def test_weights_count_in_the_loss_and_in_the_metrics(tmp_path: Path) -> None:
     train, test = of(task, "train"), of(task, "test")
     assert train.weights is not None
     assert train.weights.mean() == pytest.approx(1)
-    given = task.for_run(40, 0)._fitted.rows.frame["n"].to_numpy(dtype=float)
+    given = task.for_run(40, 0)._fitted.parts["train"].frame["n"].to_numpy(dtype=float)
     assert np.allclose(train.weights.numpy(), given / given.mean())
     assert test.weights is not None
     assert np.array_equal(test.weights.numpy(), raw(task, "test"))

@@ -33,7 +33,7 @@ def partial_task(tmp_path: Path) -> TableTask:
 def test_small_training_sets_are_parts_of_large_ones() -> None:
     task = table_task("late")
     small, large, other = (
-        list(task.for_run(n, seed)._fitted.rows.frame.index)
+        list(task.for_run(n, seed)._fitted.parts["train"].frame.index)
         for n, seed in ((20, 3), (60, 3), (20, 4))
     )
     assert small == large[:20]
@@ -168,7 +168,7 @@ def test_nothing_is_fitted_on_other_rows_than_the_runs(tmp_path: Path) -> None:
     """Change every row that the run does not train on: what it knows stays the same."""
     path = write_csv(tmp_path / "a.csv", rows())
     before = TableTask(settings_of(path), TableNetworkSettings()).for_run(30, 1)
-    own = set(before._fitted.rows.frame.index)
+    own = set(before._fitted.parts["train"].frame.index)
     other = ["1e6", "truck", "True", "1999-01-01", "", "9", "9", "99", "late"]
     changed = [row if i in own else other for i, row in enumerate(rows())]
     write_csv(path, changed)

@@ -106,6 +106,7 @@ def test_a_stage_goes_on_from_the_best_student_before_it(tmp_path: Path) -> None
 def test_a_kill_while_the_best_student_is_replaced_does_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", 0)
     undisturbed, _ = fit_two_phases(tmp_path / "a")
 
     def killed(path: Path, state: dict[str, Any]) -> None:

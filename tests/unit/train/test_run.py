@@ -13,6 +13,7 @@ from lupi.train.run import Sealed, run
 from lupi.train.saved.checkpoint import load_weights
 from lupi.train.settings import RunSettings
 from lupi.train.state import Row
+from made_table import rows, write_csv
 
 HET = {"sites": ["trunk.site2", "head.*"], "beta": 0.1}
 
@@ -55,9 +56,16 @@ CURRICULUM = {"curriculum": {"tower_epochs": 2, "lr": 1e-3}, "sites": ["trunk.si
     ],
     ids=["no-xstar", "gaussian-dropout", "het-dropout", "distillation", "curriculum", "oracle"],
 )
+@pytest.mark.parametrize("seconds_between", [0, 1000])
 def test_a_run_resumes_to_the_same_numbers(
-    tmp_path: Path, settings: RunSettings, killed_after: tuple[int, ...]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: RunSettings,
+    killed_after: tuple[int, ...],
+    seconds_between: float,
 ) -> None:
+    """… after its last epoch where each is kept, and after its last stage where none is."""
+    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", seconds_between)
     undisturbed = run(settings, tmp_path / "a")
 
     def kill_after(epoch: int) -> Any:
@@ -79,7 +87,28 @@ def test_a_run_resumes_to_the_same_numbers(
         assert all(torch.equal(a[key], b[key]) for key in a)
 
 
-def test_rows_after_the_checkpoint_and_torn_rows_are_written_again(tmp_path: Path) -> None:
+def test_a_run_on_a_table_resumes_to_the_same_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """… whose optimizer takes all its tensors at once."""
+    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", 0)
+    path = write_csv(tmp_path / "deliveries.csv", rows(90))
+    task = {"name": "table", "path": path, "target": "hours", "privileged": ["rain", "traffic"]}
+    settings = settings_of(task=task, network={}, settings={})
+
+    def kill(row: Row) -> None:
+        if row["epoch"] == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(settings, tmp_path / "b", kill)
+    assert run(settings, tmp_path / "b") == run(settings, tmp_path / "a")
+
+
+def test_rows_after_the_checkpoint_and_torn_rows_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", 0)
     settings = settings_of("no-xstar")
     undisturbed = run(settings, tmp_path / "a")
 

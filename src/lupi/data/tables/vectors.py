@@ -19,7 +19,8 @@ class VectorSplit:
 
     def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
         """Yield all rows: in order, or shuffled by the generator."""
-        n = len(self)
-        order = torch.arange(n) if shuffle is None else torch.randperm(n, generator=shuffle)
-        for chosen in torch.split(order, batch_size):
-            yield self.rows.select(chosen)
+        rows, n = self.rows, len(self)
+        if shuffle is not None:
+            rows = rows.select(torch.randperm(n, generator=shuffle))
+        for start in range(0, n, batch_size):
+            yield rows.select(slice(start, start + batch_size))

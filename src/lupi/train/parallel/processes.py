@@ -80,6 +80,8 @@ class OneProcess:
 
     def as_input(self, values: T) -> T:
         """Return data as a network sees it in training: on its device, in its precision."""
+        if self._precision != "64-true" and self.device.type == "cpu":
+            return values
         to_double = self._precision == "64-true"
 
         def convert(tensor: Tensor) -> Tensor:
@@ -90,6 +92,8 @@ class OneProcess:
 
     def wrap(self, module: nn.Module, optimizer: Optimizer) -> tuple[Any, Any]:
         """Return the module, called in the run's precision, and the optimizer itself."""
+        if self._precision == "32-true":
+            return module, optimizer
         return _InPrecision(module, self._in_precision), optimizer
 
     def backward(self, loss: Tensor) -> None:
@@ -120,7 +124,7 @@ class OneProcess:
                 yield
             return
         before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.double if self._precision == "64-true" else before)
+        torch.set_default_dtype(torch.double)
         try:
             yield
         finally:
