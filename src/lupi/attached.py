@@ -47,16 +47,19 @@ def attach(
         lupi_net.predict(x)                                     # no noise, no x*
 
     Args:
-        net: takes x, rows first.
-        xstar: the length of the vectors x*; or a network from x* to features (B, n), which all
-            sites share, each with a linear layer of its own behind it; or the whole network h*
-            of each site by the site's name (see `HeteroscedasticDropout`).
-        sites: names or patterns (`blocks.*.drop`); by default every dropout layer. A layer
-            named in full gets noise on its output.
-        example: two rows or more of x and of x*. Without it, widths are found at the first
-            batch: fine in a plain loop, too late for what wants every weight at once (DDP).
-        noise: `prior`, `draw`, `beta` and all else that `HeteroscedasticDropout` takes. By
-            default the prior variance is that of the dropout layer which the noise replaces.
+        net: The network. It takes x, with rows as the first dimension.
+        xstar: What x* is: the length of its vectors; or a network from x* to features (B, n),
+            shared by all sites, each of which adds a linear layer; or a dict with the network
+            h* of each site (see `HeteroscedasticDropout`).
+        sites: Names or patterns (`blocks.*.drop`) of dropout layers, or full names of any
+            layers, which get noise on their output. By default every dropout layer.
+        example: At least two rows of x and x*, to create all weights now, as
+            `DistributedDataParallel` needs. By default the first batch creates them.
+        noise: Options of `HeteroscedasticDropout`, such as `prior`, `draw` and `beta`. The
+            default prior is the variance of the dropout layer that the noise replaces.
+
+    Returns:
+        A module that trains the network with noise and predicts without it.
     """
     encoder = xstar if isinstance(xstar, nn.Module) else None
     layers = {}
@@ -85,8 +88,8 @@ def _hstars(
     found = find_sites(net, sites)
     if not found:
         raise LupiError(
-            f"attach: {type(net).__name__} has no dropout layer (dropout by a function can't be "
-            "found); name layers behind which noise shall enter: `sites`"
+            f"attach: {type(net).__name__} has no dropout layer (`F.dropout` can't be found); "
+            "name the layers that get noise on their output: `sites`"
         )
     if isinstance(xstar, nn.Module):
         return {site: LazyUnits() for site in found}
@@ -99,7 +102,7 @@ def _hstars(
 
 
 class AttachedNet(nn.Module):
-    """A network, and noise at its sites whose variance x* sets. `attach` makes one."""
+    """A network with noise at its sites whose variance is set by x*. Made by `attach`."""
 
     def __init__(
         self,
@@ -118,18 +121,18 @@ class AttachedNet(nn.Module):
     def forward(
         self, x: Inputs, xstar: Tensor | None = None, has_xstar: Tensor | None = None
     ) -> Attached:
-        """Return output and penalty, under noise in training; in `eval()` x* does not matter.
+        """Return output and penalty, with noise in training; in `eval()` x* has no effect.
 
         Args:
-            x: a tensor, or a tuple or dict of the network's arguments.
+            x: A tensor, or a tuple or dict of the network's arguments.
             xstar: (B, ...). A row that is not finite counts as missing.
-            has_xstar: (B,) bool, True where a row has x*; by default all have.
+            has_xstar: (B,) bool, True for rows with x*; by default all rows have x*.
         """
         if not self.training:
             return Attached(_call(self.net, x), torch.zeros(1))
         if xstar is None:
             raise LupiError(
-                "training takes x*: mark rows without it by NaN or `has_xstar`; to predict, call "
+                "training needs x*: mark rows without it by NaN or `has_xstar`; to predict, call "
                 "predict(x), or eval() before"
             )
         seen, has = self._seen(xstar, has_xstar)
@@ -147,7 +150,7 @@ class AttachedNet(nn.Module):
         criterion: Callable[[Any, Tensor], Tensor] = F.cross_entropy,
         has_xstar: Tensor | None = None,
     ) -> Tensor:
-        """Return the criterion under noise, plus the mean penalty of the rows with x*."""
+        """Return the criterion of the noisy output, plus the mean penalty of the rows with x*."""
         output, penalty = self(x, xstar, has_xstar)
         n = self._seen_rows(xstar, has_xstar).sum().clamp(min=1)
         total: Tensor = criterion(output, y) + penalty.sum() / n
@@ -155,7 +158,7 @@ class AttachedNet(nn.Module):
 
     @torch.no_grad()
     def predict(self, x: Inputs) -> Any:
-        """Return the output without noise, whatever the mode. x* can't be passed."""
+        """Return the output without noise, in any mode. x* can't be passed."""
         modes = {module: module.training for module in self.net.modules()}
         self.net.eval()
         try:
@@ -171,19 +174,21 @@ class AttachedNet(nn.Module):
     def logvars(self, xstar: Tensor, has_xstar: Tensor | None = None) -> dict[str, Tensor]:
         """Return log h*(x*) at each site for the rows that have x*, after a first batch.
 
-        Where it is the same for all rows, the noise has collapsed: x* no longer enters.
+        If it is the same for all rows, the noise has collapsed: x* has no effect.
         """
         seen, has = self._seen(xstar, has_xstar)
         return self.noise.logvars(self._shapes, dict.fromkeys(self._shapes, seen), has)
 
     def prepare(self, x: Inputs, xstar: Tensor) -> Self:
-        """Find out the shapes at the sites, and make the weights whose number they decide.
+        """Find the shapes at the sites, and create the weights that depend on them.
 
-        The first batch would do the same, for the sites that it comes by.
+        Otherwise the first batch does this, for the sites it passes.
         """
         self._prepare(x, *self._seen(xstar, None))
         if unseen := set(self.noise.sites) - set(self._shapes):
-            raise LupiError(f"no pass came by site {min(unseen)}; name those that count: `sites`")
+            raise LupiError(
+                f"site {min(unseen)} was not used in the forward pass; choose other `sites`"
+            )
         return self
 
     @torch.no_grad()

@@ -1,8 +1,8 @@
-"""The design of a comparison: how its replicates are drawn, and when they are looked at.
+"""The design of a comparison: how its replicates are drawn, and when results are looked at.
 
-A verdict speaks about data like these only if every seed draws its own rows. Two seeds that each
-draw n of N rows share n / N of them on average, and are not independent to that extent. And who
-looks at the results, and adds seeds if they are not clear, has more than one chance to be wrong.
+A verdict is about data like these only if every seed draws its own rows. Two seeds that each draw
+n of N rows share n / N of them on average, and are not independent to that extent. Looking at the
+results, and adding seeds if they are not clear, gives more than one chance to be wrong.
 """
 
 from dataclasses import dataclass
@@ -13,31 +13,31 @@ from pydantic import Field
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Where the rows of each seed come from."""
+    """How the rows of each seed are drawn."""
 
     n_pool: Annotated[int, Field(gt=0)]
-    """Rows that training rows are drawn from. Where each seed splits all rows into training,
-    validation and test rows, these are all rows."""
+    """Number of rows that training rows are drawn from: all rows, if each seed splits them into
+    training, validation and test rows."""
     test: Literal["per-seed", "fixed"]
     """Whether each seed draws its own test rows, or all seeds share the same."""
     n_test: int | None = None
-    """Test rows of one seed."""
+    """Number of test rows of one seed."""
     groups: str | None = None
-    """The column whose groups are never divided between training and test."""
+    """Column whose groups are never divided between training and test."""
     time: str | None = None
-    """The column by whose order test rows follow training rows."""
+    """Column by which training rows precede test rows."""
 
     def overlap(self, size: int) -> float:
         """Return the expected share of `size` training rows that two seeds have in common."""
         return min(1.0, size / self.n_pool)
 
     def correlation(self, size: int) -> float:
-        """Return how far the differences between arms of two seeds are correlated.
+        """Return the correlation between the differences of two seeds.
 
-        The excess risk of a trained model is quadratic in what its rows add at random, so a share
-        o of common rows makes a correlation of about o**2, which simulations confirm (see
-        docs/verdict.md). Of the whole pool nothing is drawn: what is said there is about this
-        training set, for which seeds are independent.
+        The excess risk of a trained model is quadratic in the random contribution of its rows, so
+        a share o of common rows gives a correlation of about o**2, which simulations confirm (see
+        docs/verdict.md). With the whole pool nothing is drawn: the verdict is about this training
+        set, for which seeds are independent.
         """
         return 0.0 if self.is_whole_pool(size) else self.overlap(size) ** 2
 
@@ -46,7 +46,7 @@ class Design:
         return size >= self.n_pool
 
     def scope(self, size: int) -> str:
-        """Say what a verdict at this size is about, to follow "holds for"."""
+        """Return what a verdict at this size holds for, in words."""
         if self.is_whole_pool(size):
             data = "this training set"
         elif self.time is not None:
@@ -63,14 +63,14 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """At how many seeds a comparison is judged, and how much error each look may spend.
+    """The numbers of seeds at which a comparison is judged, and the error that each look spends.
 
-    The first look spends `first_share` of the allowed error, every later one half of what is
-    left. So seeds may be added at any time: all looks together stay within it (Bonferroni).
+    The first look spends `first_share` of the allowed error, every later one half of the rest. So
+    seeds may be added at any time: all looks together stay within the allowed error (Bonferroni).
     """
 
     counts: tuple[Annotated[int, Field(gt=0)], ...]
-    """Numbers of seeds, increasing."""
+    """Increasing numbers of seeds."""
     first_share: Annotated[float, Field(gt=0, lt=1)] = 0.8
 
     @classmethod
@@ -82,11 +82,11 @@ class Looks:
         return cls(tuple(counts), first_share=0.5)
 
     def after(self, earlier: "Looks | None", n_seen: int) -> "Looks":
-        """Return these looks after those of an earlier plan that already took place.
+        """Return these looks, preceded by those of an earlier plan that took place.
 
         Args:
-            earlier: of the plan that was followed before, if any.
-            n_seen: the most seeds that it had results of.
+            earlier: Looks of the earlier plan, if any.
+            n_seen: Largest number of seeds with results under that plan.
         """
         seen = tuple(n for n in (earlier.counts if earlier else ()) if n <= n_seen)
         if earlier is None or not seen:
@@ -94,9 +94,9 @@ class Looks:
         return Looks((*seen, *(n for n in self.counts if n > seen[-1])), earlier.first_share)
 
     def reached(self, n_seeds: int) -> list[tuple[int, float]]:
-        """Return the looks that so many seeds allow, with the share of the error of each.
+        """Return the looks that this many seeds allow, with the share of the error of each.
 
-        Before the first look there is a preliminary one, at the seeds there are.
+        With fewer seeds than the first look has, there is a preliminary look.
         """
         shares = [self.first_share]
         while len(shares) < len(self.counts):

@@ -346,7 +346,7 @@ def test_a_compiled_network_follows_xstar() -> None:
         (lambda: lupi.attach(vgg(), 3, ["fc"]), "no site of the network matches 'fc'"),
         (lambda: lupi.attach(vgg(), {"8": nn.Linear(3, 16)}, ["8"]), "leave `sites` out"),
         (lambda: lupi.attach(vgg(), {"*": nn.Linear(3, 16)}), r"'\*' is a pattern"),
-        (lambda: lupi.attach(vgg(), 3)(image()), "training takes x\\*"),
+        (lambda: lupi.attach(vgg(), 3)(image()), "training needs x\\*"),
         (
             lambda: lupi.attach(vgg(), 3)(image(), torch.randn(ROWS, 4)),
             r"x\* is \(6, 4\); expected \(rows, 3\)",
@@ -367,7 +367,7 @@ def test_a_compiled_network_follows_xstar() -> None:
         ),
         (
             lambda: lupi.attach(Detour(), 3, example=(torch.zeros(2, 4), torch.zeros(2, 3))),
-            "no pass came by site unused",
+            "site unused was not used",
         ),
     ],
 )

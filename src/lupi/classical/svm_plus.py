@@ -31,16 +31,17 @@ Kernel = Literal["linear", "rbf"]
 
 
 class SVMPlus(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A support vector machine whose slacks are a function of x*; for some thousand rows.
+    """Support vector machine whose slacks are a function of x*, for up to a few thousand rows.
 
     Args:
-        C: price of slack.
-        kernel: of x.
-        gamma: of the rbf kernel of x; `scale` is 1 / (columns * variance), as in `SVC`.
-        xstar_kernel: of x*.
-        xstar_gamma: of the rbf kernel of x*.
-        xstar_weight: g above, Vapnik's gamma. Small: slacks are free, a plain SVM; large: all
-            rows with x* have the same slack.
+        C: Penalty on slack.
+        kernel: Kernel of x.
+        gamma: Width of the rbf kernel of x; `scale` is 1 / (columns * variance), as in `SVC`.
+        xstar_kernel: Kernel of x*.
+        xstar_gamma: Width of the rbf kernel of x*.
+        xstar_weight: Weight of the squared norm of the function from x* to slack (Vapnik's
+            gamma). If small, slacks are free, as in a plain SVM; if large, all rows with x* have
+            the same slack.
     """
 
     def __init__(

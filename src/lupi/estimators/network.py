@@ -36,23 +36,23 @@ MIN_STEPS = 20
 
 
 class LupiEstimator(BaseEstimator):  # type: ignore[misc]
-    """What `LupiClassifier` and `LupiRegressor` share.
+    """Base of `LupiClassifier` and `LupiRegressor`.
 
-    x and x* are standardised. A part of the rows is held out, without x*, to choose the epoch and
-    to end training.
+    x and x* are standardised. Some rows are held out, without x*, to choose the epoch and to stop
+    training early.
 
     Args:
-        method: any method for x* that is a vector (`lupi methods`), but no oracle.
-        settings: of the method, such as `{"beta": 0.1}`.
-        n_hidden: units of each hidden layer.
-        n_layers: hidden layers.
-        dropout: rate of the Bernoulli dropout, where the method has no noise of its own.
-        epochs: at most.
-        batch_size: rows.
-        lr: learning rate of Adam, to start with.
-        weight_decay: of Adam.
-        val_frac: fraction of the rows that is held out; 0: training rows are looked at instead.
-        random_state: of initial weights, held-out rows, batch order and noise.
+        method: Any method that takes vectors as x* (`lupi methods`), except the oracle.
+        settings: Settings of the method, such as `{"beta": 0.1}`.
+        n_hidden: Units of each hidden layer.
+        n_layers: Number of hidden layers.
+        dropout: Rate of Bernoulli dropout, if the method has no noise of its own.
+        epochs: Maximum number of epochs.
+        batch_size: Rows per batch.
+        lr: Initial learning rate of Adam.
+        weight_decay: Weight decay of Adam.
+        val_frac: Fraction of the rows that is held out. With 0, training rows are used instead.
+        random_state: Seed of initial weights, held-out rows, batch order and noise.
     """
 
     def __init__(
@@ -109,8 +109,8 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if self.collapsed_:
             message = (
-                "the noise has collapsed: it no longer depends on x*, and the student is one of "
-                "Gaussian dropout; a lower `beta` in `settings` gives x* more freedom"
+                "the noise has collapsed: it no longer depends on x*, as in Gaussian dropout; "
+                "a lower `beta` in `settings` gives x* more influence"
             )
             warnings.warn(message, UserWarning, stacklevel=4)
 
@@ -210,7 +210,7 @@ class ClassEstimator(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
 
 
 class LupiClassifier(ClassEstimator):
-    """Classify vectors: trained with x*, predicting without."""
+    """Classifier of vectors that trains with x* and predicts without it."""
 
     def fit(self, X: Any, y: Any, xstar: Any = None) -> Self:
         """Train.
@@ -227,7 +227,7 @@ class LupiClassifier(ClassEstimator):
 
 
 class LupiRegressor(RegressorMixin, LupiEstimator):  # type: ignore[misc]
-    """Predict a number as a normal distribution: trained with x*, predicting without."""
+    """Regressor of vectors that trains with x* and predicts a normal distribution without it."""
 
     def fit(self, X: Any, y: Any, xstar: Any = None) -> Self:
         """Train.

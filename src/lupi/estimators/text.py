@@ -36,26 +36,26 @@ NOISE_AT_WORDS = {
 
 
 class LupiTextEstimator(LupiEstimator):
-    """What `LupiTextClassifier` and `LupiTextRegressor` share.
+    """Base of `LupiTextClassifier` and `LupiTextRegressor`.
 
-    A part of the texts is held out, without rationales, to choose the epoch. The vocabulary is
-    that of the texts trained on.
+    Some texts are held out, without rationales, to choose the epoch. The vocabulary comes from
+    the training texts.
 
     Args:
-        method: any method for regions of words (`lupi methods`), but no oracle.
-        settings: of the method; None: of het-dropout, one draw of variance 2 for all words
-            outside the rationale, and the method's own defaults otherwise.
+        method: Any method that takes regions of words as x* (`lupi methods`), except the oracle.
+        settings: Settings of the method. By default, het-dropout has one draw of variance 2 for
+            all words outside the rationale; other methods have their own defaults.
         network: `bag-of-words`, `cnn`, `lstm`, or `package.module:function` for an encoder.
-        n_channels: of cnn and lstm; None: 64.
+        n_channels: Channels of cnn and lstm; None means 64.
         dropout: Bernoulli rate.
-        max_words: words that are known at most.
-        min_count: texts that a known word has to stand in.
-        epochs: passes over the texts, or 20 steps where a pass has fewer.
-        batch_size: texts.
-        lr: largest learning rate of AdamW, which goes up for a third of the epochs and then down.
-        weight_decay: of AdamW.
-        val_frac: fraction of the texts that is held out; 0: training texts are looked at.
-        random_state: of initial weights, held-out texts, batch order and noise.
+        max_words: Maximum size of the vocabulary.
+        min_count: Minimum number of texts that contain a word of the vocabulary.
+        epochs: Passes over the texts, of at least 20 steps each.
+        batch_size: Texts per batch.
+        lr: Largest learning rate of AdamW, which rises for a third of the epochs and then falls.
+        weight_decay: Weight decay of AdamW.
+        val_frac: Fraction of the texts that is held out. With 0, training texts are used instead.
+        random_state: Seed of initial weights, held-out texts, batch order and noise.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class LupiTextEstimator(LupiEstimator):
 
 
 class LupiTextClassifier(ClassEstimator, LupiTextEstimator):
-    """Classify texts: trained with rationales, predicting without."""
+    """Classifier of texts that trains with rationales and predicts without them."""
 
     def fit(self, X: Any, y: Any, rationales: Any = None) -> Self:
         """Train.
@@ -174,7 +174,7 @@ class LupiTextClassifier(ClassEstimator, LupiTextEstimator):
 
 
 class LupiTextRegressor(RegressorMixin, LupiTextEstimator):  # type: ignore[misc]
-    """Predict a number of a text as a normal distribution: trained with rationales."""
+    """Regressor of texts that trains with rationales and predicts without them."""
 
     def fit(self, X: Any, y: Any, rationales: Any = None) -> Self:
         """Train: as `LupiTextClassifier.fit`, with numbers as y."""

@@ -29,28 +29,29 @@ def judge(
     looks: Sequence[int] | Looks | None = None,
     design: Design | None = None,
 ) -> Judgement:
-    """Judge whether a method is better than every one of its controls.
+    """Judge whether a method is better than each of its controls.
 
-    Differences are paired over seeds, tested by exact sign flips and corrected for everything
-    that was looked at: all controls, methods, training-set sizes and looks. The interval of each
-    difference belongs to the same test, so words and numbers can't contradict each other.
+    Differences are paired over seeds, tested by exact sign flips and corrected for all controls,
+    methods, training-set sizes and looks. The interval of each difference comes from the same
+    test, so verdicts and numbers can't contradict each other.
 
     Args:
-        scores: a data frame, or a mapping of columns: `arm`, `seed`, `score`, and `size` if there
-            are several training-set sizes. A row is one run; runs of the same seed (and size) must
-            share what a seed changes, such as training rows. A score that is missing or not
-            finite counts as a missing run.
-        method: the arm to judge, or several.
-        controls: the arms it must beat, the plain reference first; or, by method, those of each.
-        metric: its name; accuracies between 0 and 1 are written in percent.
-        higher_is_better: whether larger scores are better.
-        margin: below which a difference is practically none, in the unit of the scores. By
-            default one point of an accuracy, 1 % of the reference's score otherwise.
-        looks: the numbers of seeds at which you looked at the results before you went on to more
-            seeds, the present one last. By default this is the first look, and spends 80 % of the
-            allowed error; a `lupi.Looks` may divide it otherwise.
-        design: how the rows of each seed were drawn: training sets that overlap are no
-            independent replicates. By default they are taken as independent.
+        scores: A DataFrame or a mapping of columns: `arm`, `seed`, `score`, and `size` if there
+            are several training-set sizes. A row is one run; runs of the same seed (and size)
+            must share what the seed determines, such as training rows. A score that is missing
+            or not finite counts as a missing run.
+        method: The arm to judge, or several.
+        controls: The arms it must beat, the plain reference first; or a mapping from each method
+            to its controls.
+        metric: Name of the metric; accuracies between 0 and 1 are written in percent.
+        higher_is_better: Whether larger scores are better.
+        margin: Smaller differences count as practically none, in the unit of the scores. By
+            default one point of an accuracy, otherwise 1 % of the reference's score.
+        looks: The numbers of seeds at which you looked at the results, the current one last. By
+            default this is the first look, which spends 80 % of the allowed error; pass a
+            `lupi.Looks` to divide it differently.
+        design: How the rows of each seed were drawn, because overlapping training sets are not
+            independent replicates. By default they count as independent.
 
     Returns:
         Verdicts with intervals, p-values and label-saving factors.

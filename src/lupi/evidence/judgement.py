@@ -17,10 +17,10 @@ HEADS = ("arm", "n", "seeds", "mean", "verdict", "against", "difference", "95 % 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Scores, judged: print it, or show it in a notebook."""
+    """Judged scores, to print or to show in a notebook."""
 
     headline: str
-    """One sentence: which method, where, by how much, how sure."""
+    """One sentence: which method, where, by how much, how certain."""
     metric: str
     higher_is_better: bool
     reference: str
@@ -29,7 +29,7 @@ class Judgement:
     looks: tuple[int, ...]
     """Numbers of seeds at which the results were looked at."""
     arms: tuple[ArmSummary, ...]
-    """Every arm, with everything that is known of it at each size."""
+    """Every arm, with all its numbers at each size."""
     warnings: tuple[str, ...]
 
     @property
@@ -44,17 +44,17 @@ class Judgement:
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per arm, size and control with every number as it is."""
+        """Return one row per arm, size and control, with unrounded numbers."""
         return [row for arm in self.arms for cell in arm.cells for row in _rows(arm, cell)]
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return `rows` as a data frame (needs pandas)."""
+        """Return `rows` as a DataFrame (needs pandas)."""
         import pandas as pd
 
         return pd.DataFrame(self.rows())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain types, for JSON."""
+        """Return everything as plain types, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:

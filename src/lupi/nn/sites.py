@@ -24,7 +24,7 @@ OUTPUT = "output"
 
 
 class Site(nn.Module):
-    """A place for noise: the identity, unless something is attached."""
+    """A place where noise may be attached; otherwise the identity."""
 
     def forward(self, h: Tensor) -> Tensor:
         """Return `h` itself."""
@@ -32,10 +32,12 @@ class Site(nn.Module):
 
 
 def find_sites(net: nn.Module, patterns: Sequence[str] | None = None) -> dict[str, nn.Module]:
-    """Return the sites whose names match one of the patterns (`head.*`), in order.
+    """Return the sites whose names match one of the patterns, in the network's order.
 
-    Without patterns, return every dropout layer: what the paper replaces. A name without
-    wildcards may be that of any layer.
+    Args:
+        net: The network.
+        patterns: Patterns of sites (`head.*`), or full names of any layers. By default every
+            dropout layer, which is what the paper replaces.
     """
     layers = dict(net.named_modules())
     layers.setdefault(OUTPUT, net)

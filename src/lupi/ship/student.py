@@ -33,7 +33,7 @@ Prediction = dict[str, Any]
 
 
 class Student:
-    """A trained network that never heard of x*.
+    """A trained network that knows nothing of x*.
 
     Args:
         network: x to outputs: a module, or a network in an ONNX file.
@@ -47,7 +47,7 @@ class Student:
         self._texts = TextEncoder(description.texts) if description.texts is not None else None
 
     def encode(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> Tensor:
-        """Return x of rows (a DataFrame), of images (names of files) or of texts (strings)."""
+        """Convert rows (a DataFrame), images (file names) or texts (strings) to x."""
         if self._encoder is not None:
             return encode_rows(inputs, self._encoder)
         if self._texts is not None:
@@ -61,7 +61,7 @@ class Student:
         return self.network(x)
 
     def explain(self, output: Tensor) -> list[Prediction]:
-        """Put outputs in words: a class with probabilities, or a number with its deviation."""
+        """Convert outputs to predictions: probabilities of classes, or mean and deviation."""
         target = self.description.target
         if target.kind == "regression":
             mean, logvar = moments(output.double())
@@ -77,7 +77,7 @@ class Student:
         ]
 
     def predict(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> list[Prediction]:
-        """Predict rows of a table, images or texts; what can't be read is an error."""
+        """Predict rows of a table, images or texts; input that can't be read is an error."""
         return self.explain(self.outputs(self.encode(inputs)))
 
 

@@ -33,7 +33,7 @@ from lupi.nn.noise.variances import (
 )
 
 XSTAR_MAX = 1e6
-"""x* beyond this is cut before it enters h*, so that no finite input overflows."""
+"""x* is clipped to this before it enters h*, so that no finite input overflows."""
 
 
 class Noisy(NamedTuple):
@@ -52,29 +52,29 @@ class HeteroscedasticDropout(nn.Module):
         loss = cross_entropy(head(h), y) + penalty.mean()
 
     `hstar` maps x* to offsets of the log-variance from that of the prior, so that an output of
-    zero is the prior itself. Its output is (B, units), or (B, 1 or channels, *places).
+    zero gives the prior. Its output is (B, units), or (B, 1 or channels, ...) with a map.
 
     Args:
-        hstar: the network of x*; None keeps the variance at the prior.
-        prior: the variance h0: a number, or a function from x* to variances (for a box mask:
-            one variance inside, another outside). The paper has 1.
-        beta: weight of the penalty.
-        penalty: divergence of h* from the prior: see `lupi.nn.noise.penalties`.
-        budget: keep the mean variance of the rows with x* of a `batch`, or of each `example`, at
-            that of the prior, so that h* says where noise goes and not how much there is; or
-            `none`. Without one h* makes the noise small, as that is good for the training loss.
-        missing: variance of rows without x*: `mean` is the mean variance of the rows that have
-            it (the prior where none has), `prior` the prior's, `none` no noise. Where the prior
-            is a function of x*, `prior` and a batch without any x* mean no noise.
-        draw: what shares a draw: `unit`, `place`, `channel` or `example`; by default `channel`
-            where there are places and `unit` for vectors.
-        distribution: `gaussian`, or `bernoulli`: what shares a draw is dropped together, at the
-            rate that has the same variance. Bernoulli draws give no gradient to h*.
-        form: `multiplicative`, or `additive`: for noise at logits or outputs.
-        n_samples: draws per example. The output then has n_samples * B rows, draw by draw, and
-            so has everything after it; rows that several draws already repeat are left so.
-        reading: `paper`, or `official` for the authors' code: see `lupi.nn.noise.readings`.
-        layout: of the activations; by default (B, C), (B, T, C) or (B, C, H, W).
+        hstar: The network h* of x*. None keeps the variance at the prior.
+        prior: The variance h0: a number, or a function from x* to variances (for a box mask:
+            one variance inside, another outside). The paper uses 1.
+        beta: Weight of the penalty.
+        penalty: Divergence of h* from the prior: `kl`, `l2-squared`, `huber`, `l2` or `l1`.
+        budget: Keep the mean variance of the `batch`, or of each `example`, at that of the
+            prior, so that h* decides where noise goes but not how much there is; or `none`.
+            Without a budget, h* reduces all noise, because that lowers the training loss.
+        missing: Variance of rows without x*: the `mean` variance of the rows with x* (the prior
+            if there are none), the `prior`, or `none`. If the prior is a function of x*, rows
+            get no noise with `prior`, or if no row of the batch has x*.
+        draw: Entries that share one draw: `unit`, `place`, `channel` or `example`. The default
+            is `channel` for maps and sequences and `unit` for vectors.
+        distribution: `gaussian`, or `bernoulli`, which drops entries at the rate with the same
+            variance. Bernoulli draws give no gradient to h*.
+        form: `multiplicative`, or `additive` for noise at logits or outputs.
+        n_samples: Draws per example. The output, and everything after it, then has
+            n_samples * B rows; rows that were already repeated are not repeated again.
+        reading: `paper`, or `official` for the authors' code.
+        layout: Layout of the activations; by default (B, C), (B, T, C) or (B, C, H, W).
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class HeteroscedasticDropout(nn.Module):
         )
         self.layout = layout
         self.strength = 1.0
-        """Factor of the variance: below 1 while it warms up."""
+        """Factor of the variance, below 1 during warm-up."""
 
     def forward(
         self, h: Tensor, xstar: Tensor | None = None, has_xstar: Tensor | None = None
