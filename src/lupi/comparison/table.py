@@ -40,19 +40,42 @@ ARMS: dict[str, dict[str, Any]] = {
     "gradient-boosting": {"method": "gradient-boosting"},
     "linear": {"method": "linear"},
 }
+# Where x* says how good a label is: remedies that do without x*, then those that use it.
+CLASSES_IN_DOUBT: dict[str, dict[str, Any]] = {
+    "no-xstar": {"method": "no-xstar"},
+    "label-smoothing": {"method": "label-smoothing"},
+    "confusion": {"method": "confusion"},
+    "het-likelihood": {"method": "het-likelihood", "controls": ["shuffled"]},
+    "pi-dual": {"method": "pi-dual", "controls": ["shuffled"]},
+    "gradient-boosting": {"method": "gradient-boosting"},
+    "linear": {"method": "linear"},
+}
+NUMBERS_IN_DOUBT: dict[str, dict[str, Any]] = {
+    "no-xstar": {"method": "no-xstar"},
+    "huber": {"method": "huber", "settings": {"delta": 0.5}},
+    "het-likelihood": {"method": "het-likelihood", "controls": ["shuffled"]},
+    "gradient-boosting": {"method": "gradient-boosting"},
+    "linear": {"method": "linear"},
+}
 
 
 def table_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return the raw settings of a comparison on a table: arms, sizes, seeds and training.
+
+    The arms are others where x* says how good labels are: where rows are answers to items, or
+    where scores are weighted by a column of x*.
 
     Args:
         task: settings of the table task: at least path, target and privileged.
     """
     settings = TableSettings.parse(task, "task")
     table = TableTask(settings, TableNetworkSettings())
-    arms = {name: dict(arm) for name, arm in ARMS.items()}
+    in_doubt = settings.items is not None or settings.weights in settings.privileged
+    doubtful = CLASSES_IN_DOUBT if table.outcome.classes else NUMBERS_IN_DOUBT
+    chosen = doubtful if in_doubt else ARMS
+    arms = {name: dict(arm) for name, arm in chosen.items()}
     if not table.can_reveal:
-        del arms["oracle"]
+        arms.pop("oracle", None)
     return {
         "name": _name(settings.path),
         "task": {"name": "table", **task},

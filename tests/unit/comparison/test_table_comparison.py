@@ -28,6 +28,27 @@ def test_too_few_rows() -> None:
         default_sizes(19)
 
 
+@pytest.mark.parametrize(
+    ("target", "said", "without"),
+    [
+        ("late", {"items": "sent"}, {"label-smoothing", "confusion"}),
+        ("hours", {"items": "sent"}, {"huber"}),
+        ("hours", {"weights": "rain", "weights_in": ["metrics"]}, {"huber"}),
+    ],
+)
+def test_where_xstar_is_the_quality_of_labels_arms_are_for_that(
+    tmp_path: Path, target: str, said: dict[str, object], without: set[str]
+) -> None:
+    other = "late" if target == "hours" else "hours"
+    path = write_csv(tmp_path / "answers.csv", rows())
+    columns = {"target": target, "privileged": ["rain", "traffic"], "ignore": [other]}
+    raw = table_comparison({"path": str(path), **columns, **said})
+    arms = {arm.name: arm for arm in make_plan(ComparisonSettings.parse(raw, "")).arms}
+    assert {"no-xstar", "het-likelihood", "het-likelihood/shuffled", *without} <= arms.keys()
+    assert not any(arms[name].uses_xstar for name in without)
+    assert "het-dropout" not in arms
+
+
 @pytest.mark.parametrize("target", ["hours", "late"])
 def test_columns_stand_for_a_comparison_with_every_control(tmp_path: Path, target: str) -> None:
     other = "late" if target == "hours" else "hours"
@@ -74,4 +95,4 @@ def test_settings_in_the_package_are_valid(path: Path) -> None:
     options = {key: value for key, value in settings.task.items() if key != "name"}
     assert TableSettings.parse(options, "task").privileged
     assert settings.name == path.stem
-    assert len(CONFIGS) == 4
+    assert len(CONFIGS) == 5
