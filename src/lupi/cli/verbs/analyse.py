@@ -14,9 +14,9 @@ from lupi.cli.output import Json, print_json, say, stderr
 
 def analyse(
     run: Annotated[
-        Path, typer.Argument(help="Folder of a finished run, or one with nothing else in it.")
+        Path, typer.Argument(help="Folder of a finished run, or a folder with just one run.")
     ],
-    rows: Annotated[int, typer.Option(min=20, help="Validation rows to look at, at most.")] = 4000,
+    rows: Annotated[int, typer.Option(min=20, help="Maximum number of validation rows.")] = 4000,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the page. By default RUN/analysis.")
     ] = None,
@@ -24,11 +24,10 @@ def analyse(
 ) -> None:
     """Show what the noise of a trained run learned from x*.
 
-    Variance per unit for rows answered right and wrong, the heat map rows x units, where in the
-    image or text the noise is, what it goes with (loss, error, region size), and whether it
-    collapsed.
-    Validation rows show their x* for this only, after training and selection. Writes
-    `analysis.html`, `analysis.json` and the drawings; --json prints the JSON.
+    It shows the variance per unit for rows answered right and wrong, a heat map of rows x units,
+    where in the image or text the noise is, what it correlates with (loss, error, region size),
+    and whether it collapsed. The x* of validation rows is used for this only, after training and
+    selection. Writes `analysis.html`, `analysis.json` and the figures; --json prints the JSON.
 
     Example: `lupi train mine.yaml --arm het-dropout --out runs/noise`, then
     `lupi analyse runs/noise`

@@ -21,36 +21,35 @@ class _Task(StrEnum):
 def bench(
     methods: Annotated[
         list[str] | None,
-        typer.Argument(help="Which methods, by default all of them. Or `compare`: see below."),
+        typer.Argument(help="Methods to measure; by default all. Or `compare`."),
     ] = None,
-    task: Annotated[_Task, typer.Option(help="What they are measured on.")] = _Task.images,
-    rounds: Annotated[int, typer.Option(min=2, help="Measurements of each, in turns.")] = 6,
-    batch_size: Annotated[int, typer.Option(min=1)] = 32,
+    task: Annotated[_Task, typer.Option(help="Task to measure on.")] = _Task.images,
+    rounds: Annotated[int, typer.Option(min=2, help="Number of measurements of each method.")] = 6,
+    batch_size: Annotated[int, typer.Option(min=1, help="Rows per batch.")] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
     onnx: Annotated[
-        bool, typer.Option("--onnx", help="Time the student as exported to ONNX, too.")
+        bool, typer.Option("--onnx", help="Also time the student exported to ONNX.")
     ] = False,
     workers: Annotated[
-        int | None, typer.Option(min=2, help="Of `compare`. By default all cores.")
+        int | None, typer.Option(min=2, help="Workers for `compare`. By default one per core.")
     ] = None,
-    runs: Annotated[
-        int, typer.Option(min=2, help="Of `compare`: small runs in each measurement.")
-    ] = 16,
+    runs: Annotated[int, typer.Option(min=2, help="Runs per measurement of `compare`.")] = 16,
     as_json: Json = False,
 ) -> None:
-    """Measure a training step of each method on a VGG-16-BN at 64x64, against no-xstar's.
+    """Measure the cost of each method, as a ratio to that of no-xstar.
 
-    Also the student's inference, the method detached, against a plain network's, and a batch of
-    augmented images from a cache against the step that consumes it. Both sides of a ratio take
-    turns in one process, so a noisy machine disturbs both alike: trust the ratios only.
+    On images, it times a training step of a VGG-16-BN at 64x64, the inference of the student
+    compared with a plain network, and the preparation of a batch compared with the step that
+    uses it. Both sides of a ratio alternate in one process, so a busy machine affects both alike:
+    trust only the ratios.
 
-    On translation: a training step of 2-layer LSTMs with 256 units, and beam search with 12
-    hypotheses, also as tokens and sentences a second.
+    On translation, it times a training step of 2-layer LSTMs with 256 units, and beam search with
+    12 hypotheses, also in tokens and sentences per second.
 
     Example: `lupi bench het-dropout` takes about two minutes on one core.
 
-    `compare` measures what a comparison makes of many cores: the throughput of small runs with
-    several workers over that with one, seconds of their start-up, and memory of a worker.
+    `lupi bench compare` measures how a comparison uses several cores: the throughput of small
+    runs with several workers compared with one, the start-up time and the memory of a worker.
 
     Example: `lupi bench compare --workers 2`
     """

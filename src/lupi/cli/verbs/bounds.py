@@ -23,25 +23,25 @@ def bounds(
     set_: Sets = None,
     network: Annotated[
         NetworkName | None,
-        typer.Option(help="Take paths and path norm of this network, freshly initialised."),
+        typer.Option(help="Use the paths and path norm of this network, newly initialised."),
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option(help="Take all constants of a finished run that can be measured."),
+        typer.Option(help="Measure the constants of a finished run."),
     ] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Simulate the oracle, too: a few seconds.")
+        bool, typer.Option("--simulate", help="Also simulate the oracle (a few seconds).")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Where the image goes: .html, or .svg for the drawing alone.")
+        Path, typer.Option(help="File to write: .html, or .svg for the figure alone.")
     ] = Path("runs/bounds.html"),
     as_json: Json = False,
 ) -> None:
     """Print the bounds of Propositions 1 and 2 over n, and where they cross.
 
-    Without x* the paper's bound falls as n^-1/2, with an oracle that holds the output's variance
-    as n^-1. Constants are set by `--set xi=0.01`; their defaults are an illustration. What is
-    proved, and what is not: docs/theory.md.
+    Without x* the paper's bound falls as n^-1/2; with an oracle that controls the variance of the
+    output, it falls as n^-1. `--set xi=0.01` sets a constant; the defaults are an illustration.
+    docs/theory.md says what is proved and what is not.
 
     Example: `lupi bounds --network vgg16-bn --set delta=0.01`
     """

@@ -9,8 +9,8 @@ from rich.markup import escape
 from lupi.cli.output import Json, Sets, print_json, progress_of, resumable, say
 
 app = typer.Typer(
-    help="Prepare data: `shard` writes images with boxes into webdataset shards, `reviews` makes "
-    "texts with rationales up for a first try.",
+    help="Prepare data: `shard` writes images with boxes into webdataset shards, `reviews` "
+    "generates texts with rationales for a first try.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -22,21 +22,21 @@ def shard(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A comparison's YAML file, or the name of one that comes with lupi: its `task` "
-            "says which images.",
+            help="YAML file of a comparison, or the name of one that comes with lupi. Its `task` "
+            "defines the images.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the shards.")],
-    shard_size: Annotated[int, typer.Option(min=1, help="Images in a shard.")] = 2000,
+    shard_size: Annotated[int, typer.Option(min=1, help="Images per shard.")] = 2000,
     set_: Sets = None,
     as_json: Json = False,
 ) -> None:
     """Write the images of a task, with labels and boxes, into webdataset shards.
 
-    For data that do not fit: training then streams them, from this folder or from wherever you copy
-    it, if `task.root` says so. Same rows, same held-out images, same pixels as from the files.
-    Every image is decoded once to find bad ones (`task.on_bad`), and goes into its shard as it
-    was. Stopped, it goes on where it was.
+    Use shards for data that do not fit on one disk or in memory: with `task.root` set to this
+    folder, or to a copy of it, training streams the images. Rows, held-out images and pixels are
+    the same as from the files. Every image is decoded once to find bad ones (`task.on_bad`), and
+    stored unchanged. An interrupted command resumes.
 
     Example: `lupi data shard paper/sizes --set task.root=/data/imagenet --out /data/shards`, then
     `lupi compare paper/sizes --set task.root=/data/shards`
@@ -71,12 +71,12 @@ def shard(
 @app.command()
 def reviews(
     path: Annotated[Path, typer.Argument(metavar="FILE.csv", help="File to write.")],
-    n: Annotated[int, typer.Option("--n", min=1, help="Reviews.")] = 600,
-    seed: Annotated[int, typer.Option(min=0, help="Other seeds make other reviews.")] = 0,
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of reviews.")] = 600,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
 ) -> None:
-    """Make product reviews up, with labels and rationales, to try lupi on texts.
+    """Generate product reviews with labels and rationales, to try lupi on texts.
 
-    A small grammar writes them: what comes out on them says nothing about real texts. Columns:
+    They come from a small grammar, so results on them say nothing about real texts. Columns:
     review, label (good or bad), spans.
 
     Example: `lupi data reviews reviews.csv`, then
@@ -86,6 +86,6 @@ def reviews(
     from lupi.errors import LupiError
 
     if path.exists():
-        raise LupiError(f"{path} exists already; name another file")
+        raise LupiError(f"{path} already exists; choose another name")
     write_reviews(path, n, seed)
-    say(f"{n} made-up reviews in {escape(str(path))}")
+    say(f"{n} generated reviews in {escape(str(path))}")

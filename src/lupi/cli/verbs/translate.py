@@ -14,17 +14,18 @@ from lupi.cli.output import say, stderr
 
 def translate(
     run: Annotated[
-        Path, typer.Argument(help="Folder of a finished run, or one with nothing else in it.")
+        Path, typer.Argument(help="Folder of a finished run, or a folder with just one run.")
     ],
     beam: Annotated[
-        int | None, typer.Option(min=1, max=100, help="Hypotheses. By default the run's setting.")
+        int | None, typer.Option(min=1, max=100, help="Beam size. By default the run's setting.")
     ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
 ) -> None:
     """Translate lines from stdin to stdout, with the student of a run.
 
-    Lines come out as they are done, 64 at a time; from a terminal, one at a time. An empty line
-    stays empty. Give text like the run's own: tokenised and lower-cased if that was. No x* is read.
+    Lines are translated 64 at a time; from a terminal, one at a time. Empty lines stay empty. The
+    input should look like the run's own text: tokenised and lower-cased if that was. x* is not
+    needed.
 
     Example: `lupi translate runs/multi30k-en-de/0a1b2c3d4e5f < test.en > test.de`
     """
