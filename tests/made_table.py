@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from lupi.data.tables.settings import TableSettings
-from lupi.tasks.table import TableNetworkSettings, TableTask
+from lupi.tasks.table import TableTask
+from lupi.tasks.table_network import TableNetworkSettings
 
 HEADER = ["km", "van", "packed", "sent", "weight", "rain", "traffic", "hours", "late"]
 
@@ -51,7 +52,10 @@ def settings_of(path: Path, target: str = "hours", **changes: Any) -> TableSetti
     return TableSettings.parse({**raw, **changes}, "task")
 
 
-def table_task(target: str = "hours", n: int = 120, **changes: Any) -> TableTask:
+def table_task(
+    target: str = "hours", n: int = 120, network: dict[str, Any] | None = None, **changes: Any
+) -> TableTask:
+    student = TableNetworkSettings.parse(network or {"n_hidden": 16}, "network")
     with tempfile.TemporaryDirectory() as folder:
         path = write_csv(Path(folder) / "deliveries.csv", rows(n))
-        return TableTask(settings_of(path, target, **changes), TableNetworkSettings(n_hidden=16))
+        return TableTask(settings_of(path, target, **changes), student)

@@ -102,6 +102,10 @@ def sentences_word_by_word() -> Task:
     )
 
 
+def linear_task(target: str) -> Task:
+    return table_task(target, network={"name": "linear"}).for_run(N_ROWS, 0)
+
+
 AT_WORDS = {"sites": ["trunk.words"]}
 FOR_TEXTS = [
     *(
@@ -117,6 +121,7 @@ FOR_TEXTS = [
     Variant("multitask-mask", {"site": "trunk.words", "weight": 1.0}),
     Variant("het-dropout", {**AT_WORDS, "missing": "none", "n_samples": 2}),
 ]
+TEACH_HIDDEN_LAYERS = ("hallucination", "multitask-box", "tram")
 READ_A_LINEAR_LAYER = ("hallucination", "tram")
 """… which a bag of words has not."""
 
@@ -127,6 +132,8 @@ TASKS: dict[str, Callable[[], Task]] = {
     "vector": VectorTask,
     "table-classes": lambda: table_task("late").for_run(N_ROWS, 0),
     "table-numbers": lambda: table_task("hours").for_run(N_ROWS, 0),
+    "linear-classes": lambda: linear_task("late"),
+    "linear-numbers": lambda: linear_task("hours"),
     "texts": lambda: text_task(40),
     "texts-cnn": lambda: text_task(40, network={"name": "cnn", "n_channels": 8, "dropout": 0.1}),
     "texts-numbers": lambda: text_task(40, kind="regression"),
@@ -148,6 +155,8 @@ OUTPUTS = {
 
 
 def variants_for(name: str) -> list[Variant]:
+    if name.startswith("linear"):
+        return [v for v in VARIANTS if not v.settings and v.method not in TEACH_HIDDEN_LAYERS]
     if name.startswith("texts"):
         linear = name in ("texts", "texts-numbers")
         return [v for v in FOR_TEXTS if not (linear and v.method in READ_A_LINEAR_LAYER)]
@@ -201,7 +210,7 @@ def loss_of(method: Method, batch: Batch) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     "method",
-    [pair for pair in PAIRS if pair[0].startswith("table")],
+    [pair for pair in PAIRS if pair[0].startswith(("table", "linear"))],
     indirect=True,
     ids=lambda pair: f"{pair[0]}-{pair[1]}",
 )
@@ -476,3 +485,10 @@ def test_nobody_but_an_oracle_is_shown_xstar_outside_of_training(name: str, task
             revealed = batch.xstar is not None or batch.x.shape != expected.x.shape
         assert revealed == (name == "oracle") == method.sees_xstar_at_test
         assert torch.equal(shown, same_x)
+
+
+@pytest.mark.parametrize("name", TEACH_HIDDEN_LAYERS)
+def test_methods_for_hidden_layers_refuse_a_linear_student(name: str) -> None:
+    task = linear_task("late")
+    with pytest.raises(LupiError, match=f"{name} teaches hidden layers by x\\*"):
+        build_method(name, {}, task.network(), task)

@@ -29,7 +29,8 @@ from lupi.data.text.made_reviews import COLUMNS, make_review
 from lupi.data.text.parallel_text import read_lines
 from lupi.data.xstar.sentence_vectors import VectorFiles
 from lupi.errors import LupiError
-from lupi.tasks.table import TableNetworkSettings, TableTask
+from lupi.tasks.table import TableTask
+from lupi.tasks.table_network import TableNetworkSettings
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.tasks.text.task import TextTask
 from made_images import annotation

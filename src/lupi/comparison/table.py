@@ -7,7 +7,8 @@ from typing import Any
 
 from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
-from lupi.tasks.table import TableNetworkSettings, TableTask
+from lupi.tasks.table import TableTask
+from lupi.tasks.table_network import TableNetworkSettings
 
 LARGEST_SIZE = 1600
 """x* is for few labels: of a long table no more rows than this are trained on by default."""

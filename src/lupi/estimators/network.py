@@ -23,7 +23,7 @@ from lupi.estimators.task import ArrayTask
 from lupi.estimators.text_task import TextsInMemory
 from lupi.methods.registry import find_method
 from lupi.nn.gaussian import moments
-from lupi.tasks.table import TableNetworkSettings
+from lupi.tasks.table_network import TableNetworkSettings
 from lupi.train.evaluate import is_collapsed
 from lupi.train.fit import fit
 from lupi.train.run import builder, noise_of_scored_weights

@@ -7,9 +7,8 @@ from torch.nn import functional as F
 from lupi.core import Batch, Control, GivenRows, OutputKind, Split, Splits, XstarKind
 from lupi.data.tables.vectors import VectorSplit
 from lupi.nn.gaussian import gaussian_cross_entropy
-from lupi.nn.networks.mlp import MLP
 from lupi.records import Metric
-from lupi.tasks.table import TableNetworkSettings
+from lupi.tasks.table_network import TableNetworkSettings, build_network
 
 
 class ArrayTask(GivenRows):
@@ -51,8 +50,7 @@ class ArrayTask(GivenRows):
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
-        s = self._network_settings
-        return MLP(self._n_features, self.n_outputs, s.n_hidden, s.n_layers, s.dropout)
+        return build_network(self._network_settings, self._n_features, self.n_outputs)
 
     def example(self) -> Tensor:
         """Return two rows."""

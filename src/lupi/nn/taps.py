@@ -58,3 +58,27 @@ def try_pass(net: nn.Module, x: Any) -> Tensor:
     finally:
         net.train(was_training)
     return output
+
+
+def check_learned(net: nn.Module, layer: nn.Module, x: Any, who: str) -> None:
+    """Refuse a network in which no weight comes before a layer, such as a linear one.
+
+    Args:
+        net: the student.
+        layer: whose input a method teaches by x*; a site is the identity.
+        x: two rows.
+        who: the method.
+    """
+    was_training = net.training
+    net.eval()
+    try:
+        with torch.enable_grad(), entering(layer) as seen:
+            net(x)
+    finally:
+        net.train(was_training)
+    if not seen[0].requires_grad:
+        raise LupiError(
+            f"{who} teaches hidden layers by x*, and this network has none: its only layer reads x "
+            "itself; take a network with hidden layers, or a method that teaches outputs, such as "
+            "distillation"
+        )

@@ -14,7 +14,7 @@ from lupi.data.tables.encoder import TableEncoder
 from lupi.errors import LupiError
 from lupi.methods.teachers.hallucination import Hallucinating
 from lupi.settings import Settings
-from lupi.tasks import table
+from lupi.tasks import table_network
 from lupi.tasks.images import image
 from lupi.tasks.text import network as text_network
 
@@ -125,8 +125,8 @@ class Description(Settings):
                 )
             return text_network.build_network(texts, len(self.texts.words) + 1, n_outputs)
         if self.images is None:
-            settings = table.TableNetworkSettings.parse(self.network, "network")
-            return table.build_network(settings, self.encoder().width, n_outputs)
+            settings = table_network.TableNetworkSettings.parse(self.network, "network")
+            return table_network.build_network(settings, self.encoder().width, n_outputs)
         shape, unknown = self.images, (1.0,) * self.images.n_channels  # in the weights
         images = image.ImageNetworkSettings.parse(self.network, "network")
         return image.build_network(images, n_outputs, shape.image_size, unknown, unknown)

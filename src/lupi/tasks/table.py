@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Control, OneOutputPerRow, OutputKind, Places, Split, Splits, XstarKind
@@ -31,31 +30,14 @@ from lupi.data.tables.weights import describe_weights, loss_weights, metric_weig
 from lupi.data.xstar.controls import control_vectors
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
-from lupi.nn.networks.mlp import MLP
-from lupi.settings import Settings
 from lupi.tasks.outcomes import Outcome
+from lupi.tasks.table_network import TableNetworkSettings, build_network
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
-
-
-class TableNetworkSettings(Settings):
-    """The student for rows of a table."""
-
-    n_hidden: int = Field(64, ge=1, le=8192)
-    """Units of each hidden layer."""
-    n_layers: int = Field(2, ge=2, le=8)
-    """Hidden layers; all but the last are the `trunk`."""
-    dropout: float = Field(0.5, ge=0, lt=1)
-    """Bernoulli rate after each hidden layer; sites: `trunk.drop1` …, the last one `head.drop2`."""
-
-
-def build_network(settings: TableNetworkSettings, n_in: int, n_outputs: int) -> MLP:
-    """Build a student for vectors of a length."""
-    return MLP(n_in, n_outputs, settings.n_hidden, settings.n_layers, settings.dropout)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import pytest
 from lupi.data.tables.columns import Table, load_table
 from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
-from lupi.tasks.table import TableNetworkSettings, TableTask
+from lupi.tasks.table import TableTask
+from lupi.tasks.table_network import TableNetworkSettings
 
 N_ITEMS = 40
 

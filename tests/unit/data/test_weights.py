@@ -9,7 +9,8 @@ import torch
 
 from lupi.core import Batch, Losses, RowLoss
 from lupi.errors import LupiError
-from lupi.tasks.table import TableNetworkSettings, TableTask
+from lupi.tasks.table import TableTask
+from lupi.tasks.table_network import TableNetworkSettings
 from lupi.train.losses import reduce
 from made_table import HEADER, rows, settings_of, write_csv
 

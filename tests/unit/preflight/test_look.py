@@ -11,7 +11,8 @@ from lupi.comparison.settings import ComparisonSettings
 from lupi.preflight.look import Preflight, look_at
 from lupi.records import read_comparison, write_comparison
 from lupi.tasks.registry import build_task
-from lupi.tasks.table import TableNetworkSettings, TableTask
+from lupi.tasks.table import TableTask
+from lupi.tasks.table_network import TableNetworkSettings
 from made_images import image_folder
 from made_table import HEADER, rows, settings_of, table_task, write_csv
 from small_comparison import RAW

@@ -11,7 +11,8 @@ import torch
 from lupi.data.tables.encoder import TableEncoder
 from lupi.data.tables.vectors import VectorSplit
 from lupi.errors import LupiError
-from lupi.tasks.table import TableNetworkSettings, TableTask
+from lupi.tasks.table import TableTask
+from lupi.tasks.table_network import TableNetworkSettings
 from made_table import HEADER, rows, settings_of, table_task, write_csv
 
 

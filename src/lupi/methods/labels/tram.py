@@ -24,7 +24,7 @@ from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
 from lupi.nn.batchnorm import untracked
 from lupi.nn.by_row import RandomVectors
-from lupi.nn.taps import entering, linear_layers, try_pass
+from lupi.nn.taps import check_learned, entering, linear_layers, try_pass
 from lupi.settings import Settings
 
 
@@ -72,6 +72,7 @@ class Tram(Method):
         super().__init__(net, task, settings)
         with entering(self._own_head) as seen:
             try_pass(net, task.example())
+        check_learned(net, self._own_head, task.example(), self.name)
         if seen[0].dim() != 2:
             raise LupiError(
                 f"head: what enters {settings.head!r} is {tuple(seen[0].shape[1:])} per row; tram "

@@ -17,7 +17,8 @@ from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.images.regions import mask_box
 from lupi.nn.heads import head_like
 from lupi.nn.layouts import site_shapes
-from lupi.nn.sites import find_sites, reading
+from lupi.nn.sites import DROPOUTS, find_sites, reading
+from lupi.nn.taps import check_learned
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -52,6 +53,8 @@ class MultitaskBox(Method):
         name = (maps or list(shapes))[-1]
         n_out = 4 if task.xstar_kind == "region" else task.xstar_dim
         self._site = find_sites(net, [name])
+        if isinstance(self._site[name], DROPOUTS):
+            check_learned(net, self._site[name], task.example(), self.name)
         self.head = head_like(net, task.example(), shapes[name].shape.numel(), n_out)
 
     def loss(self, batch: Batch) -> Losses:

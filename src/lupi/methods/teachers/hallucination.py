@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.xstar.restrict import restrict
 from lupi.nn.batchnorm import untracked
-from lupi.nn.taps import leaving, linear_layers
+from lupi.nn.taps import check_learned, leaving, linear_layers
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -71,7 +71,10 @@ class Hallucination(Method):
     def __init__(self, net: nn.Module, task: Task, settings: HallucinationSettings) -> None:
         super().__init__(Hallucinating(net, task.network()), task, settings)
         self.xstar_head: nn.Module
-        imitated = linear_layers(self.net.hallucination)[0]
+        layers = linear_layers(self.net.hallucination)
+        imitated = layers[0]
+        if len(layers) == 1 and not self.net.shares_trunk:
+            check_learned(net, linear_layers(net)[0], task.example(), self.name)
         if task.xstar_kind == "region":
             fresh = task.network()
             self.xstar_head = fresh.get_submodule("head") if self.net.shares_trunk else fresh

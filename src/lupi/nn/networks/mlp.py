@@ -1,4 +1,4 @@
-"""A perceptron with hidden layers for vectors: a `trunk`, a `head`, dropout after every layer."""
+"""Networks for vectors: a perceptron with hidden layers, and a linear one."""
 
 from collections import OrderedDict
 
@@ -7,8 +7,26 @@ from torch import Tensor, nn
 from lupi.nn.networks.vgg import he_init
 
 
+class Linear(nn.Sequential):
+    """A linear function of x, with dropout (the site `drop`) before it.
+
+    Args:
+        n_in: length of x.
+        n_outputs: classes, or numbers that describe a distribution.
+        dropout: Bernoulli rate of x.
+    """
+
+    def __init__(self, n_in: int, n_outputs: int, dropout: float = 0.0) -> None:
+        out = nn.Linear(n_in, n_outputs)
+        super().__init__(OrderedDict(drop=nn.Dropout(dropout), out=out))
+        nn.init.zeros_(out.bias)
+        nn.init.normal_(out.weight, std=0.01)
+
+
 class MLP(nn.Module):
-    """`trunk`: the hidden layers but the last; `head`: the last one and the output.
+    """Perceptron with dropout after every hidden layer.
+
+    `trunk` has the hidden layers but the last; `head` the last one and the output.
 
     Args:
         n_in: length of x.
