@@ -9,14 +9,15 @@ from made_images import image_folder
 from made_table import rows, write_csv
 
 
-def table_run(folder: Path, target: str = "hours", method: str = "het-dropout") -> Path:
+def table_run(
+    folder: Path, target: str = "hours", method: str = "het-dropout", name: str = "mlp"
+) -> Path:
     """Train on deliveries.csv in the folder; return the run's folder."""
     path = write_csv(folder / "deliveries.csv", rows())
     other = "late" if target == "hours" else "hours"
     task = {"name": "table", "path": path, "target": target, "ignore": [other]}
-    return _run(
-        folder, {**task, "privileged": ["rain", "traffic"]}, {"n_hidden": 16}, method, size=40
-    )
+    network = {"n_hidden": 16} if name == "mlp" else {"name": name}
+    return _run(folder, {**task, "privileged": ["rain", "traffic"]}, network, method, size=40)
 
 
 def image_run(folder: Path, method: str = "het-dropout", **task: Any) -> Path:

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 import lupi
 from lupi.errors import LupiError
-from lupi.ship.export import export
+from lupi.ship.export import Format, export
 from lupi.ship.manifest import write_manifest
 from lupi.train.run import splits_for
 from lupi.train.saved.finished import STUDENT, read_finished
@@ -61,6 +61,18 @@ def test_numbers_have_mean_and_deviation_in_their_own_units(tmp_path: Path) -> N
     first = student.predict(frame)[0]
     assert first["mean"] == pytest.approx(output[0, 0].item() * kept["std"] + kept["mean"])
     assert first["std"] == pytest.approx((output[0, 1] / 2).exp().item() * kept["std"])
+
+
+@pytest.mark.parametrize("form", ["torch", "onnx"])
+def test_a_linear_student_is_two_tensors(tmp_path: Path, form: Format) -> None:
+    run = table_run(tmp_path, "late", name="linear")
+    weights = load_file(run / STUDENT)
+    assert set(weights) == {"out.weight", "out.bias"}
+    frame = pd.read_csv(tmp_path / "deliveries.csv").drop(columns=["rain", "traffic", "late"])
+    student = lupi.load_student(export(run, tmp_path / "shipped", form).folder)
+    x = student.encode(frame)
+    expected = x @ weights["out.weight"].T + weights["out.bias"]
+    assert torch.allclose(student.outputs(x), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["het-dropout", "hallucination"])
