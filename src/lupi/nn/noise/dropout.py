@@ -194,8 +194,7 @@ class HeteroscedasticDropout(nn.Module):
         return variance.clamp(min=math.exp(LOGVAR_MIN), max=math.exp(LOGVAR_MAX)).log()
 
     def _dtype(self, xstar: Tensor) -> torch.dtype:
-        weight = next(self.hstar.parameters(), None) if self.hstar else None
-        if weight is not None:
+        for weight in self.hstar.parameters() if self.hstar else ():
             return weight.dtype
         return xstar.dtype if xstar.is_floating_point() else torch.float32
 
