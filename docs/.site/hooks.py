@@ -63,7 +63,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Point links at where their targets are in the site."""
+    """Point links at where their targets are in the site; colour commands as shell."""
     here = page.file.src_uri
     in_repository = {target: source for source, target in PAGES.items()}.get(here, f"docs/{here}")
 
@@ -73,7 +73,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         relative = os.path.relpath(in_site, PurePosixPath(here).parent)
         return f"{link[1]}{relative}{link[3] or ''})"
 
-    return LINK.sub(changed, markdown)
+    return LINK.sub(changed, markdown.replace("```console\n", "```sh\n"))
 
 
 def on_post_page(output: str, page: Page, **_: object) -> str:
