@@ -27,7 +27,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
     "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--virtual-time-budget=6000",
+    "--virtual-time-budget=20000",
     "--enable-logging=stderr",
 ]
 
@@ -42,7 +42,7 @@ const names = () => rows().map(row => row.cells[0].textContent.replace("\u200b",
 const drawn = node => node.querySelectorAll(".scatterlayer .trace path").length;
 const head = document.querySelector("[data-sort=mean]"), sorted = [];
 const note = () => sorted.push([head.parentElement.getAttribute("aria-sort"), names()]);
-setTimeout(() => {
+function use() {
   note();
   for (let i = 0; i < 3; i++) { head.click(); note(); }
   head.focus();
@@ -62,7 +62,10 @@ setTimeout(() => {
     hidden: before - shown(), ends: [first, end()],
     frame: innerWidth, width: document.documentElement.scrollWidth,
   }), "*"), 500);
-}, 1000);
+}
+const wait = setInterval(() => {  // until the page has unpacked what it draws
+  if (document.querySelector(".end").textContent) { clearInterval(wait); setTimeout(use, 1000); }
+}, 100);
 </script>"""
 
 

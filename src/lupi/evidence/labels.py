@@ -78,15 +78,22 @@ def _interval(
     differences = (scores[:, None] - curves).T  # (point, seed)
     slack = ROUNDING * np.abs(table).max()
     differences[np.abs(differences) <= slack] = 0.0
-    better = p_above_zero(differences, correlation, N_SETS) <= alpha
-    worse = p_above_zero(-differences, correlation, N_SETS) <= alpha
     n = np.exp(log_n)
     n[::POINTS] = sizes  # without rounding
-    n_better = len(n) if better.all() else int(better.argmin())  # from the smallest n' on
-    n_worse = len(n) if worse.all() else int(worse[::-1].argmin())  # from the largest n' on
+    n_better = _n_above_zero(differences, alpha, correlation)  # from the smallest n' on
+    n_worse = _n_above_zero(-differences[::-1], alpha, correlation)  # from the largest n' on
     low = float(n[n_better - 1]) if n_better else 0.0
     high = float(n[-n_worse]) if n_worse else None
     return low, high
+
+
+def _n_above_zero(rows: Floats, alpha: float, correlation: float) -> int:
+    """Count the rows of differences that are above zero, up to the first that is not."""
+    for start in range(0, len(rows), POINTS):
+        p_values = p_above_zero(rows[start : start + POINTS], correlation, N_SETS)
+        if (p_values > alpha).any():
+            return start + int((p_values > alpha).argmax())
+    return len(rows)
 
 
 def _points(sizes: Sequence[int]) -> Floats:

@@ -14,10 +14,8 @@ from collections.abc import Sequence
 
 def threshold(others: Sequence[float], alpha: float) -> float:
     """Return the largest p-value that is rejected beside the p-values of all other questions."""
-    levels = (alpha / (1 + r) for r in range(len(others) + 1))
-    return next(
-        level for r, level in enumerate(levels) if sum(other > level for other in others) <= r
-    )
+    falling = [*sorted(others, reverse=True), 0.0]  # at most r are above the one at r
+    return next(alpha / (1 + r) for r, other in enumerate(falling) if other <= alpha / (1 + r))
 
 
 def adjusted(p_value: float, others: Sequence[float]) -> float:

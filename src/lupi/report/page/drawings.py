@@ -1,9 +1,7 @@
 """The figures of the page, each with the words around it, as JSON that can stand in HTML."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import plotly.graph_objects as go
 from markupsafe import Markup
@@ -32,12 +30,6 @@ class Drawing:
     """Whether any curve changes over the epochs."""
     height: int | None = None
     """In pixels; None: as the page has it."""
-
-
-def script_json(document: Any) -> Markup:
-    """Write JSON that may stand inside a script element."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    return _escaped(text)
 
 
 def _escaped(text: str) -> Markup:

@@ -1,3 +1,11 @@
+// The library that draws, and what is known of every run, are packed to a quarter of their size.
+async function unpacked(id) {
+  const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), letter => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+async function main() {
+const [library, known] = await Promise.all(["plotly", "runs"].map(unpacked));
+document.head.append(Object.assign(document.createElement("script"), {text: library}));
 const options = {responsive: true, displaylogo: false, displayModeBar: "hover", modeBarButtons: [["toImage"]]};
 const plots = [];
 for (const data of document.querySelectorAll("script[data-for]")) {
@@ -38,7 +46,7 @@ for (const button of document.querySelectorAll("[data-sort]")) button.addEventLi
 });
 
 // One run: three lists choose it, three figures show it.
-const {first, figures, runs} = JSON.parse(document.getElementById("runs").textContent);
+const {first, figures, runs} = JSON.parse(known);
 const choice = document.querySelector(".choose").elements;
 function fill(name, among) {
   const old = choice[name].value, values = [...new Set(among.map(run => String(run[name])))];
@@ -87,3 +95,5 @@ window.addEventListener("afterprint", () => {
     Plotly.relayout(node, {width: null, autosize: true});
   }
 });
+}
+main();
