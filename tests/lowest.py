@@ -5,7 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("distributed", "translation", "figures", "onnx", "parquet", "shards")
+EXTRAS = ("distributed", "translation", "figures", "onnx", "shards")
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 extras = project["optional-dependencies"]

@@ -7,19 +7,49 @@ if TYPE_CHECKING:
     from lupi.attached import attach
     from lupi.classical.svm_plus import SVMPlus
     from lupi.design import Design, Looks
+    from lupi.errors import LupiError
     from lupi.estimators.network import LupiClassifier, LupiRegressor
     from lupi.estimators.text import LupiTextClassifier, LupiTextRegressor
     from lupi.evidence.judge import judge
+    from lupi.interface.compare import compare
+    from lupi.interface.listing import list_methods
+    from lupi.interface.result import Comparison
     from lupi.nn.noise import HeteroscedasticDropout
     from lupi.nn.sites import Site, find_sites
     from lupi.ship.student import load_student
+    from lupi.tasks.datasets import DatasetTask
 
 __version__ = "0.2.0"
+
+_HOMES = {
+    "Comparison": "lupi.interface.result",
+    "DatasetTask": "lupi.tasks.datasets",
+    "Design": "lupi.design",
+    "HeteroscedasticDropout": "lupi.nn.noise",
+    "Looks": "lupi.design",
+    "LupiClassifier": "lupi.estimators.network",
+    "LupiError": "lupi.errors",
+    "LupiRegressor": "lupi.estimators.network",
+    "LupiTextClassifier": "lupi.estimators.text",
+    "LupiTextRegressor": "lupi.estimators.text",
+    "SVMPlus": "lupi.classical.svm_plus",
+    "Site": "lupi.nn.sites",
+    "attach": "lupi.attached",
+    "compare": "lupi.interface.compare",
+    "find_sites": "lupi.nn.sites",
+    "judge": "lupi.evidence.judge",
+    "list_methods": "lupi.interface.listing",
+    "load_student": "lupi.ship.student",
+}
+
 __all__ = [
+    "Comparison",
+    "DatasetTask",
     "Design",
     "HeteroscedasticDropout",
     "Looks",
     "LupiClassifier",
+    "LupiError",
     "LupiRegressor",
     "LupiTextClassifier",
     "LupiTextRegressor",
@@ -27,27 +57,12 @@ __all__ = [
     "Site",
     "__version__",
     "attach",
+    "compare",
     "find_sites",
     "judge",
+    "list_methods",
     "load_student",
 ]
-
-
-_HOMES = {
-    "Design": "lupi.design",
-    "Looks": "lupi.design",
-    "HeteroscedasticDropout": "lupi.nn.noise",
-    "LupiClassifier": "lupi.estimators.network",
-    "LupiRegressor": "lupi.estimators.network",
-    "LupiTextClassifier": "lupi.estimators.text",
-    "LupiTextRegressor": "lupi.estimators.text",
-    "SVMPlus": "lupi.classical.svm_plus",
-    "Site": "lupi.nn.sites",
-    "attach": "lupi.attached",
-    "find_sites": "lupi.nn.sites",
-    "judge": "lupi.evidence.judge",
-    "load_student": "lupi.ship.student",
-}
 
 
 def __getattr__(name: str) -> Any:
@@ -55,3 +70,8 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'lupi' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List everything public, imported or not."""
+    return list(__all__)

@@ -93,6 +93,11 @@ class _Result(BaseModel):
     collapsed: bool | None = None
 
 
+def default_folder(name: str) -> Path:
+    """Return where a comparison is recorded unless the user says where."""
+    return Path("runs") / name
+
+
 def read_comparison(folder: Path) -> ComparisonRecord:
     """Read a comparison and the runs it planned; unreadable results become warnings."""
     path = folder / "comparison.json"
@@ -169,6 +174,10 @@ def read_runs(folder: Path, plan: Iterable[PlannedRun], warnings: list[str]) -> 
     return [_read_run(folder / run.run_id, run, warnings) for run in plan]
 
 
+LATER = {"accumulate": 1, "device": "auto"}
+"""Settings of training that came later, with what runs before them had."""
+
+
 def run_identity(settings: Mapping[str, Any]) -> str:
     """Return the identity of a run's resolved settings: the name of its folder."""
     resolved = {**settings, "task": _data_of(settings["task"])}
@@ -177,7 +186,7 @@ def run_identity(settings: Mapping[str, Any]) -> str:
         resolved.pop("trial", None)
     if "train" in resolved:
         train = resolved["train"]
-        resolved["train"] = {k: v for k, v in train.items() if (k, v) != ("accumulate", 1)}
+        resolved["train"] = {k: v for k, v in train.items() if LATER.get(k) != v}
     return fingerprint(resolved)
 
 

@@ -5,7 +5,7 @@ import hashlib
 import json
 import reprlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import UnionType
 from typing import Any, Self, Union, get_args, get_origin
 
@@ -88,7 +88,9 @@ def _follow(
 
 
 def shown(value: Any) -> str:
-    """Write what was given, for a message; no more of it than fits there."""
+    """Write what was given, for a message: as Python writes it, and no more than fits there."""
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a number of NumPy
+        value = value.item()
     return _SHORT.repr(value)
 
 
@@ -130,25 +132,55 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return raw
 
 
-def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
-    """Return a copy of `raw` with each `a.b=c` applied; c is read as YAML."""
-    out: dict[str, Any] = json.loads(json.dumps(raw))
+def override(raw: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """Return a copy of `raw` with each `a.b=c` applied."""
+    return assign(raw, read_changes(assignments))
+
+
+def read_changes(assignments: Sequence[str]) -> dict[str, Any]:
+    """Return values by the path of their setting from `a.b=c`; c is read as YAML."""
+    changes: dict[str, Any] = {}
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
-        keys = path.strip().split(".")
-        if not equals or not all(keys):
+        if not equals or not all(path.strip().split(".")):
             raise LupiError(f"--set takes key.path=value, got {assignment!r}")
         try:
-            value = load_plain(text)
+            changes[path.strip()] = load_plain(text)
         except ValueError as error:
             raise LupiError(f"--set {assignment}: the value can't be read: {error}") from None
+    return changes
+
+
+def assign(raw: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of `raw` in plain types, with a value at each path such as `train.epochs`."""
+    out: dict[str, Any] = _plain(raw)
+    for path, value in _plain(changes).items():
+        keys = path.split(".")
+        if not all(keys):
+            raise LupiError(f"{path!r} names no setting; expected key.path, such as train.epochs")
         node = out
         for key in keys[:-1]:
             node = node.setdefault(key, {})
             if not isinstance(node, dict):
-                raise LupiError(f"--set {assignment}: `{key}` is a value, it has no keys below it")
+                raise LupiError(f"{path}: `{key}` is a value, it has no keys below it")
         node[keys[-1]] = value
     return out
+
+
+def _plain(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as JSON knows them: paths are texts, numbers of NumPy are numbers."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, PurePath):
+            return str(value)
+        if isinstance(value, Mapping):
+            return dict(value)
+        if hasattr(value, "tolist"):  # of NumPy or torch
+            return value.tolist()
+        raise LupiError(f"settings are numbers, texts, lists and keys with values; got {value!r}")
+
+    plain: dict[str, Any] = json.loads(json.dumps(dict(raw), default=convert))
+    return plain
 
 
 def merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:

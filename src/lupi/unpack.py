@@ -60,7 +60,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """
     try:
         if zipfile.is_zipfile(path):
-            _refuse_growth(path)
+            refuse_growth(path)
             with np.load(path, allow_pickle=False) as file:
                 return {name: file[name] for name in file.files}
         return {"features": np.array(open_memmap(path, mode="r"))}  # no larger than the file
@@ -72,12 +72,13 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise LupiError(f"{path} can't be read as arrays: {error}") from None
 
 
-def _refuse_growth(path: Path) -> None:
+def refuse_growth(path: Path) -> None:
+    """Refuse a zip out of which more would come than from honest data."""
     with zipfile.ZipFile(path) as file:
         members = file.infolist()
     n_bytes, most = sum(m.file_size for m in members), largest_content(path.stat().st_size)
     if n_bytes > most or any(m.compress_type not in METHODS for m in members):
         raise LupiError(
             f"{path} would become {n_bytes:,} bytes, at most {most:,} are read of a file of its "
-            "size: write it without compression (numpy.savez)"
+            "size: write it without compression"
         )

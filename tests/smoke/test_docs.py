@@ -20,6 +20,14 @@ SHORT = ["train.epochs=1", "train.steps_per_epoch=2", "seeds=2", "sizes=[20]"]
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
+    """Return the blocks of a language; those of a tutorial are one, as in a notebook."""
+    every = [*_single_blocks(language)]
+    tutorials = dict.fromkeys(page for page, _ in every if "/tutorials/" in page)
+    joined = [(t, "\n".join(block for page, block in every if page == t)) for t in tutorials]
+    return [block for block in every if block[0] not in tutorials] + joined
+
+
+def _single_blocks(language: str) -> list[tuple[str, str]]:
     return [
         (str(page.relative_to(ROOT)), block)
         for page in PAGES
@@ -69,7 +77,10 @@ def test_lupi_commands(tmp_path: Path, here: Here) -> None:
             if ">" in arguments
             else (arguments, False, "")
         )
-        if arguments[0] in ("demo", "plan", "compare", "train") and "--settings" not in arguments:
+        if (
+            arguments[0] in ("demo", "plan", "compare", "train")
+            and "--print-settings" not in arguments
+        ):
             arguments += [word for change in SHORT for word in ("--set", change)]
         if arguments[0] == "bench":
             arguments += ["--rounds", "2", "--batch-size", "2"]
@@ -136,6 +147,7 @@ def test_every_parameter_is_documented() -> None:
         "docs/own-network.md": [lupi.attach],
         "docs/estimators.md": [lupi.LupiClassifier, lupi.SVMPlus],
         "docs/judge.md": [lupi.judge],
+        "docs/compare.md": [lupi.compare, lupi.DatasetTask],
     }
     for page, takers in pages.items():
         text = (ROOT / page).read_text()

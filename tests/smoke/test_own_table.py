@@ -88,11 +88,14 @@ def test_columns_that_can_not_divide_rows(
     ("arguments", "message"),
     [
         (["none.csv", *COLUMNS], "none.csv does not exist"),
-        (["deliveries.csv"], "give --target and --privileged"),
-        (["deliveries.csv", "--target", "hours"], "give --target and --privileged"),
+        (["deliveries.csv"], "give --target y --privileged a,b"),
+        (["deliveries.csv", "--target", "hours"], "needs `target` and `privileged`"),
         (["deliveries.csv", "--target", "hour", "--privileged", "rain"], "did you mean `hours`"),
         (["deliveries.csv", "--target", "hours", "--privileged", "rein"], "did you mean `rain`"),
-        (["mine.yaml", "--target", "hours"], "--target is for a table"),
+        (
+            ["mine.yaml", "--target", "hours"],
+            "for settings, where it is task.target",
+        ),
         (["deliveries.csv", *COLUMNS, "--set", "sizes=[61]"], "there are 60"),
         (["deliveries.csv", *COLUMNS, "--set", "task.metrik=r2"], "did you mean `metric`"),
     ],

@@ -1,10 +1,12 @@
 """From a comparison to predictions, through the real command."""
 
 import csv
+import gzip
 import io
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from test_own_table import COLUMNS, SHORT
 
@@ -51,6 +53,32 @@ def test_columns_that_are_not_needed_are_ignored_with_a_word(table: Path, here: 
     assert "ignored" not in said
     assert with_xstar.replace("all.csv", "x.csv") == without
     assert len(without.splitlines()) == 120
+
+
+@pytest.mark.parametrize("batch_size", ["1", "2", "128"])
+def test_stop_stops_at_the_first_bad_row(table: Path, here: Here, batch_size: str) -> None:
+    """Rows behind it, of the same batch, were predicted."""
+    made = rows(6)
+    made[3][0] = "far"
+    write_csv(Path("new.csv"), made)
+    code, printed, said = here("predict", str(table), "new.csv", "--batch-size", batch_size)
+    assert code == 2
+    assert [json.loads(line)["row"] for line in printed.splitlines()] == [1, 2, 3]
+    assert "new.csv, row 4: km is 'far', expected a number" in said.replace("\n", " ")
+    _, printed, _ = here("predict", str(table), "new.csv", "--on-bad", "skip")
+    assert [json.loads(line)["row"] for line in printed.splitlines()] == [1, 2, 3, 5, 6]
+
+
+def test_gzip_and_excel_are_the_same_rows(table: Path, here: Here) -> None:
+    pytest.importorskip("openpyxl")
+    path = write_csv(Path("new.csv"), rows(5))
+    Path("new.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    pd.read_csv(path).to_excel("new.xlsx", index=False)
+    expected = here("predict", str(table), "new.csv")[1]
+    for other in ("new.csv.gz", "new.xlsx"):
+        code, printed, said = here("predict", str(table), other)
+        assert code == 0, said
+        assert printed.replace(other, "new.csv") == expected
 
 
 def test_csv_out(table: Path, here: Here) -> None:

@@ -66,9 +66,18 @@ def test_overrides_are_yaml_and_leave_the_original_alone() -> None:
     assert raw == {"train": {"lr": 0.1}, "sizes": [1]}
 
 
-@pytest.mark.parametrize("text", ["train", "=3", "a..b=1", "sizes.x=1", "a=[1"])
-def test_bad_overrides(text: str) -> None:
-    with pytest.raises(LupiError, match="--set"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("train", "--set takes key.path=value"),
+        ("=3", "--set takes key.path=value"),
+        ("a..b=1", "--set takes key.path=value"),
+        ("sizes.x=1", "sizes.x: `sizes` is a value"),
+        ("a=[1", "--set a="),
+    ],
+)
+def test_bad_overrides(text: str, message: str) -> None:
+    with pytest.raises(LupiError, match=message):
         override({"sizes": [1]}, [text])
 
 

@@ -26,6 +26,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from lupi.classical.quadratic import Array, solve
 from lupi.data.xstar.given import check_xstar
 from lupi.errors import LupiError
+from lupi.settings import shown
 
 Kernel = Literal["linear", "rbf"]
 
@@ -81,7 +82,9 @@ class SVMPlus(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X, y, XS, has, weights = (rows[counts] for rows in (X, y, XS, has, weights))
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"SVMPlus tells classes apart; y has one class: {self.classes_[0]!r}")
+            raise ValueError(
+                f"SVMPlus tells classes apart; y has one class: {shown(self.classes_[0])}"
+            )
         self._gamma = _width(self.gamma, X, weights)
         K = self._kernel(X, X)
         xstar_gamma = _width(self.xstar_gamma, XS[has], weights[has]) if has.any() else 1.0

@@ -1,12 +1,13 @@
 """The verbs put together, and what a mistake looks like."""
 
+import os
 import sys
 
 import typer
 from rich.markup import escape
 
 from lupi import __version__
-from lupi.cli.output import say
+from lupi.cli.output import print_json
 from lupi.cli.torchrun import n_processes, one_voice
 from lupi.cli.verbs import (
     analyse,
@@ -25,14 +26,16 @@ from lupi.cli.verbs import (
     translate,
 )
 from lupi.errors import LupiError
+from lupi.interface.console import say
 
 app = typer.Typer(
     name="lupi",
     help="Learn with privileged information x*, predict without it, and know whether it helped.\n\n"
     "Start with `lupi demo`. Then describe your own comparison in a YAML file (`lupi demo "
-    "--settings` prints one to start from) and run `lupi compare FILE`.",
+    "--print-settings` prints one to start from) and run `lupi compare FILE`.\n\n"
+    "Exit codes: 0 all is done, 1 a run failed, 2 a mistake in the command, its settings or its "
+    "data, 130 interrupted.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -75,8 +78,16 @@ def _root(
 def main() -> None:
     """Run the command; a user's mistake ends in one message, without a traceback."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads stdout, such as `head`, has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)  # as typer and rich do where they meet it
     except (LupiError, OSError, MemoryError) as error:
+        if "--json" in sys.argv:
+            print_json({"error": _in_words(error)})
         say(f"[bold red]error:[/] {escape(_in_words(error))}")
         sys.exit(2)
 

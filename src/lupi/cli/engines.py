@@ -1,6 +1,5 @@
 """Which engine does the runs, from the options of a command."""
 
-import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,8 +33,8 @@ Address = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=PANEL,
-        help="Of the Ray cluster: HOST:PORT, or `auto` on one of its machines. By default `local`: "
-        "Ray is started on this machine.",
+        help="Address of the Ray cluster: HOST:PORT, or `auto` on one of its machines. By default "
+        "`local`: Ray is started on this machine.",
     ),
 ]
 Cpus = Annotated[
@@ -54,7 +53,7 @@ Minutes = Annotated[
     typer.Option(
         min=1,
         rich_help_panel=PANEL,
-        help="Of one Slurm job, by default 60; a run that takes longer is requeued.",
+        help="Time limit of one Slurm job, by default 60; a run that takes longer is requeued.",
     ),
 ]
 Sbatch = Annotated[
@@ -66,13 +65,6 @@ Sbatch = Annotated[
         help="An option of sbatch, such as `partition=gpu`. May be given several times.",
     ),
 ]
-
-
-def n_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def make_engine(
@@ -100,7 +92,7 @@ def make_engine(
     if name is EngineName.local:
         from lupi.comparison.engines.local import local_engine
 
-        return local_engine(workers or n_cores())
+        return local_engine(workers)
     from lupi.comparison.jobs import Resources
 
     per_run = Resources(cpus, gpus, memory)

@@ -12,8 +12,8 @@ from datetime import timedelta
 import typer
 from rich.markup import escape
 
-from lupi.cli.output import say, stderr
 from lupi.errors import LupiError
+from lupi.interface.console import say, stderr
 
 
 def n_processes() -> int:

@@ -1,10 +1,12 @@
 """The arms of a comparison by their names, and the settings of their runs."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.core import Control
 from lupi.errors import LupiError
+from lupi.evidence.roles import REFERENCE_METHOD
 from lupi.settings import merge
 from lupi.train.learners import find_learner
 from lupi.train.settings import RunSettings
@@ -66,4 +68,17 @@ def run_settings(
     try:
         return RunSettings.parse(raw, "").resolve()
     except LupiError as error:
+        _check_shared(settings, raw, size)
         raise LupiError(f"arm {name}: {error}") from None
+
+
+def _check_shared(settings: ComparisonSettings, raw: dict[str, Any], size: int) -> None:
+    """Raise what is wrong with the settings that all arms share: no arm is to blame for that."""
+    shared = {
+        **raw,
+        "network": settings.network,
+        "train": merge(settings.train, settings.train_by_size.get(size, {})),
+        "method": REFERENCE_METHOD,
+        "settings": {},
+    }
+    RunSettings.parse(shared, "").resolve()

@@ -185,8 +185,8 @@ def _check_paper(settings: ComparisonSettings, arms: list[str]) -> None:
 
 def _try_out(run: RunSettings, largest: int, name: str, loader: TaskLoader) -> Task:
     """Build the arm once, so that mistakes show before hours have passed."""
+    task = loader.load(run.task, run.network).for_run(largest, run.seed)
     try:
-        task = loader.load(run.task, run.network).for_run(largest, run.seed)
         reveal = find_learner(run.method).sees_xstar_at_test
         task.splits(largest, run.seed, run.control, run.xstar_frac, reveal)
         try_learner(run.method, run.settings, task)

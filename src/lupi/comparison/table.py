@@ -100,4 +100,5 @@ def default_sizes(n_train: int) -> list[int]:
 
 def _name(path: Path) -> str:
     """Return the file's name as the name of a comparison."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._") or "table"
+    stem = path.with_suffix("").stem if path.suffix.lower() == ".gz" else path.stem
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._") or "table"

@@ -17,6 +17,8 @@ def settings_names() -> list[str]:
 
 def find_settings(given: Path) -> Path:
     """Return a file of the user's or, where there is none, the one of that name in lupi."""
+    if not given.name:
+        raise LupiError(f"{given} is a folder; expected a settings file, a table or texts")
     shipped = FOLDER / given.with_suffix(".yaml")
     is_shipped = shipped.exists() and shipped.is_relative_to(FOLDER) and ".." not in given.parts
     if given.is_file() or (given.exists() and not is_shipped):

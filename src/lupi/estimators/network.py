@@ -1,8 +1,10 @@
 """A small network as an estimator, trained by any method that uses x* as a vector."""
 
+import contextlib
 import copy
 import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,16 +15,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from lupi.core import Batch
 from lupi.data.subsets import nested_rows
 from lupi.data.xstar.given import check_xstar
 from lupi.errors import LupiError
+from lupi.estimators.features import fit_features, read_features
 from lupi.estimators.task import ArrayTask
 from lupi.estimators.text_task import TextsInMemory
 from lupi.methods.registry import find_method
 from lupi.nn.gaussian import moments
+from lupi.settings import shown
 from lupi.tasks.table_network import TableNetworkSettings
 from lupi.train.evaluate import is_collapsed
 from lupi.train.fit import fit
@@ -53,6 +57,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         weight_decay: Weight decay of Adam.
         val_frac: Fraction of the rows that is held out. With 0, training rows are used instead.
         random_state: Seed of initial weights, held-out rows, batch order and noise.
+        n_threads: Number of torch threads. A small network is fastest with one.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         weight_decay: float = 1e-4,
         val_frac: float = 0.2,
         random_state: Any = None,
+        n_threads: int = 1,
     ) -> None:
         self.method = method
         self.settings = settings
@@ -81,6 +87,17 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         self.weight_decay = weight_decay
         self.val_frac = val_frac
         self.random_state = random_state
+        self.n_threads = n_threads
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; `settings__beta=0.1` sets one of `settings`, as in a grid search."""
+        prefix = "settings__"
+        own = {k.removeprefix(prefix): v for k, v in params.items() if k.startswith(prefix)}
+        super().set_params(**{k: v for k, v in params.items() if not k.startswith(prefix)})
+        if own:
+            plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
+            self.settings = {**(self.settings or {}), **plain}
+        return self
 
     def _fit(self, X: Any, y: Array, n_classes: int | None, xstar: Any) -> None:
         """Train on validated x, y as the network sees it, and x* as it was given."""
@@ -92,7 +109,11 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         build = builder(task, method, settings, seed)
         rows: list[Row] = []
         # Training draws from torch's own generator; whoever calls shall not notice.
-        with torch.random.fork_rng(devices=[]), tempfile.TemporaryDirectory() as folder:
+        with (
+            torch.random.fork_rng(devices=[]),
+            _threads(self.n_threads),
+            tempfile.TemporaryDirectory() as folder,
+        ):
             fitted = fit(build, task, splits, train, seed, Path(folder), rows.append)
         if not fitted.best_epoch:
             raise LupiError(f"training diverged in its first epoch; lower lr, now {self.lr}")
@@ -174,7 +195,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         In double precision: no digit that is shown depends on the rows beside it.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = read_features(self, X, self.encoder_)
         student = copy.deepcopy(self.student_).double()
         x = torch.from_numpy(self._standardised(X)).double()
         return torch.cat([student(rows) for rows in x.split(4096)])
@@ -182,6 +203,8 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
         return tags
 
 
@@ -193,7 +216,7 @@ class ClassEstimator(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs two; y has one class: {self.classes_[0]!r}")
+            raise ValueError(f"a classifier needs two; y has one class: {shown(self.classes_[0])}")
         numbers: Array = codes.astype(np.int64)
         return numbers
 
@@ -216,11 +239,12 @@ class LupiClassifier(ClassEstimator):
         """Train.
 
         Args:
-            X: (N, F) numbers, dense or sparse.
+            X: (N, F) numbers, dense or sparse; or a data frame, categories and dates among its
+                columns. Values may be missing.
             y: classes, (N,).
             xstar: (N, D) numbers, NaN where missing; None: the plain model, `no-xstar`.
         """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        X, y, self.encoder_ = fit_features(self, X, y)
         numbers = self._class_numbers(y)
         self._fit(X, numbers, len(self.classes_), xstar)
         return self
@@ -233,11 +257,12 @@ class LupiRegressor(RegressorMixin, LupiEstimator):  # type: ignore[misc]
         """Train.
 
         Args:
-            X: (N, F) numbers, dense or sparse.
+            X: (N, F) numbers, dense or sparse; or a data frame, categories and dates among its
+                columns. Values may be missing.
             y: numbers, (N,).
             xstar: (N, D) numbers, NaN where missing; None: the plain model, `no-xstar`.
         """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        X, y, self.encoder_ = fit_features(self, X, y, y_numeric=True)
         self.y_mean_, self.y_scale_ = _moments(y.astype(np.float64))
         self._fit(X, ((y - self.y_mean_) / self.y_scale_).astype(np.float32), None, xstar)
         return self
@@ -247,6 +272,17 @@ class LupiRegressor(RegressorMixin, LupiEstimator):  # type: ignore[misc]
         mean, logvar = (part.numpy() for part in moments(self._outputs(X)))
         mean = mean * self.y_scale_ + self.y_mean_
         return (mean, np.exp(logvar / 2) * self.y_scale_) if return_std else mean
+
+
+@contextlib.contextmanager
+def _threads(n: int) -> Iterator[None]:
+    """Let torch use so many threads, and then as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _dense(X: Any) -> Array:

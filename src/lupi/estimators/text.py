@@ -56,6 +56,7 @@ class LupiTextEstimator(LupiEstimator):
         weight_decay: Weight decay of AdamW.
         val_frac: Fraction of the texts that is held out. With 0, training texts are used instead.
         random_state: Seed of initial weights, held-out texts, batch order and noise.
+        n_threads: Number of torch threads.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class LupiTextEstimator(LupiEstimator):
         weight_decay: float = 0.0,
         val_frac: float = 0.2,
         random_state: Any = None,
+        n_threads: int = 1,
     ) -> None:
         self.method = method
         self.settings = settings
@@ -88,6 +90,7 @@ class LupiTextEstimator(LupiEstimator):
         self.weight_decay = weight_decay
         self.val_frac = val_frac
         self.random_state = random_state
+        self.n_threads = n_threads
 
     def _method_for(self, xstar: Any) -> tuple[str, dict[str, Any]]:
         method, settings = super()._method_for(xstar)

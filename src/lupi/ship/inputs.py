@@ -27,6 +27,8 @@ class Inputs(NamedTuple):
     x: Tensor
     bad: list[str]
     """Which input is bad, and why."""
+    n_before_bad: int
+    """Rows of x before the first bad input; all of them if none is bad."""
     ignored: Sequence[str] = ()
     """Columns met so far that the student does not look at."""
 
@@ -51,7 +53,7 @@ def read_inputs(
         encoder = TextEncoder(student.description.texts)
         return _read_texts(encoder, texts, paths, stdin, batch_size)
     if texts:
-        raise LupiError("--text: this student does not predict texts")
+        raise LupiError("--input: this student does not predict texts")
     how = student.description.images
     if how is not None:
         return _read_images(how, _named(paths, stdin), batch_size)
@@ -71,15 +73,17 @@ def _named(paths: Sequence[Path], stdin: Iterable[str]) -> Iterator[Path]:
 def _read_images(how: ImageFiles, paths: Iterable[Path], batch_size: int) -> Iterator[Inputs]:
     files = find_images(paths)
     while chunk := list(islice(files, batch_size)):
-        names, encoded, bad = [], [], []
+        names, encoded, n_before = [], [], 0
+        bad: list[str] = []
         for path in chunk:
             try:
                 encoded.append(encode_image(path, how))
                 names.append({"input": str(path)})
+                n_before += not bad
             except BadImageError as error:
                 bad.append(f"{path}: {error}")
         empty = torch.empty(0, how.n_channels, how.image_size, how.image_size)
-        yield Inputs(names, torch.stack(encoded) if encoded else empty, bad)
+        yield Inputs(names, torch.stack(encoded) if encoded else empty, bad, n_before)
 
 
 def _read_rows(
@@ -95,6 +99,7 @@ def _read_rows(
                 [{"input": where, "row": number} for number in numbers],
                 x,
                 [f"{where}, row {number}: {reason}" for number, reason in bad],
+                _n_before(numbers, bad),
                 tuple(reader.ignored),
             )
 
@@ -106,7 +111,7 @@ def _read_texts(
     stdin: Iterable[str],
     batch_size: int,
 ) -> Iterator[Inputs]:
-    sources = {"--text": encoder.read_lines(texts, "--text", batch_size)} if texts else {}
+    sources = {"--input": encoder.read_lines(texts, "--input", batch_size)} if texts else {}
     for path in paths or ([] if texts else [STDIN]):
         if path == STDIN:
             sources["stdin"] = encoder.read_lines(stdin, "stdin", batch_size)
@@ -115,4 +120,10 @@ def _read_texts(
     for where, batches in sources.items():
         for numbers, x, bad in batches:
             names = [{"input": where, "row": number} for number in numbers]
-            yield Inputs(names, x, [f"{where}, row {number}: {why}" for number, why in bad])
+            reasons = [f"{where}, row {number}: {why}" for number, why in bad]
+            yield Inputs(names, x, reasons, _n_before(numbers, bad))
+
+
+def _n_before(numbers: Sequence[int], bad: Sequence[tuple[int, str]]) -> int:
+    """Return how many good rows come before the first bad one."""
+    return sum(not bad or number < bad[0][0] for number in numbers)

@@ -1,4 +1,4 @@
-"""Rows of a table to predict: CSV as it comes, line by line, or Parquet, to x.
+"""Rows of a table to predict: CSV as it comes, line by line, Parquet or Excel, to x.
 
 A CSV's values are read as text and understood column by column as the training table's were, so
 that what becomes of a row does not depend on the rows around it.
@@ -16,9 +16,16 @@ import torch
 from torch import Tensor
 
 from lupi.data.tables.encoder import Column, TableEncoder
-from lupi.data.tables.reading import PARQUET, SEPARATORS, read_table
+from lupi.data.tables.reading import (
+    EXCEL,
+    PARQUET,
+    SEPARATORS,
+    column_names,
+    read_content,
+    read_table,
+)
 from lupi.errors import LupiError
-from lupi.settings import unknown_name
+from lupi.settings import shown, unknown_name
 from lupi.ship.description import CsvFiles
 
 if TYPE_CHECKING:
@@ -44,9 +51,14 @@ class RowReader:
         """Columns that were there and that the student does not look at, in their order."""
 
     def read(self, path: Path) -> Iterator[Rows]:
-        """Read a CSV or Parquet file."""
-        if path.suffix.lower() in PARQUET:
-            yield from self._read_frame(read_table(path), str(path))
+        """Read a CSV (perhaps gzipped), Parquet or Excel file."""
+        suffix = path.suffix.lower()
+        if suffix in (*PARQUET, *EXCEL):
+            yield from self._read_frame(read_table(path, header=self._how.header), str(path))
+            return
+        if suffix == ".gz":
+            text = io.TextIOWrapper(io.BytesIO(read_content(path)), "utf-8-sig", newline="")
+            yield from self.read_csv(text, str(path))
             return
         try:
             with path.open(encoding="utf-8-sig", newline="") as lines:
@@ -70,7 +82,7 @@ class RowReader:
             raise LupiError(f"{where} is empty; expected rows of a table")
         separator = self._how.separator or max(SEPARATORS, key=head.count)
         fields = next(csv.reader([head], delimiter=separator, skipinitialspace=True))
-        names = [name.strip() for name in fields]
+        names = column_names(fields)
         if not self._how.header:
             names = [str(i) for i in range(len(fields))]
             lines = (line for part in ([head], lines) for line in part)
@@ -167,7 +179,7 @@ def find_bad(frame: "pd.DataFrame", encoder: TableEncoder) -> dict[int, str]:
 
 def _misunderstood(column: Column, value: Any) -> str:
     expected = {"number": "a number", "date": "a date such as 2024-05-26"}[column.kind]
-    return f"{column.name} is {value!r}, expected {expected}, or nothing if it is missing"
+    return f"{column.name} is {shown(value)}, expected {expected}, or nothing if it is missing"
 
 
 def _canonical(text: str, known: frozenset[str]) -> str:

@@ -20,6 +20,7 @@ from lupi.core import OutputKind, Split
 from lupi.errors import LupiError
 from lupi.nn.gaussian import gaussian_cross_entropy, moments
 from lupi.records import Metric
+from lupi.settings import shown
 from lupi.tasks.scores import score_classes, score_numbers
 
 Kind = Literal["classification", "regression"]
@@ -61,7 +62,7 @@ class Outcome:
             raise LupiError(f"{where} is {names[0]!r} in every row; there is nothing to learn")
         if kind == "regression" and numbers is None:
             bad = next(value for value in values if as_numbers([value]) is None)
-            raise LupiError(f"{where}: regression needs finite numbers, got {bad!r}")
+            raise LupiError(f"{where}: regression needs finite numbers, got {shown(bad)}")
         if kind == "classification" or numbers is None or (kind == "auto" and len(names) == 2):
             return cls(tuple(names))
         return cls((), float(numbers.mean()), float(numbers.std()))

@@ -13,6 +13,7 @@ from lupi.tasks.images.image_files import ImageFilesTask, open_images, shard_ima
 from lupi.tasks.images.image_folder import ImageFolderTask
 from lupi.tasks.images.imagenet import ImagenetTask
 from lupi.tasks.images.tiny_imagenet import TinyImagenetTask
+from lupi.tasks.own import OwnTask
 from lupi.tasks.table import TableTask
 from lupi.tasks.text.task import TextTask
 from lupi.tasks.translation.task import TranslationTask
@@ -25,6 +26,7 @@ TASKS: dict[str, type[Any]] = {
     "table": TableTask,
     "text": TextTask,
     "translation": TranslationTask,
+    "own": OwnTask,
 }
 
 
@@ -60,6 +62,8 @@ class TaskLoader:
         if self._task is None or self._settings != task:
             self._task = None  # two data sets need not fit into memory
             self._task, self._settings = build_task(task, network), task
+        if not network:  # a task of one's own brings its network
+            return self._task
         other: Any = copy.copy(self._task)
         other.network_settings = type(other.network_settings).parse(network, "network")
         result: Task = other

@@ -49,7 +49,7 @@ def fit(
         on_epoch: called with each new row of metrics.
         processes: that train together; by default this one alone.
     """
-    processes = processes or OneProcess(settings.precision)
+    processes = processes or OneProcess(settings.precision, settings.device)
     files = TrainingFiles(folder, processes)
     training = _Training(task, splits, settings, seed, files, on_epoch, processes)
     saved = files.resume()

@@ -48,7 +48,7 @@ def run(
             call this, the first one writes, and the others return nothing.
         load: makes the task from its settings and the network's: a worker has its data already.
     """
-    processes = processes or OneProcess(settings.train.precision)
+    processes = processes or OneProcess(settings.train.precision, settings.train.device)
     if processes.rank > 0:
         if not processes.broadcast(None):
             _run(settings, folder, on_epoch, processes, load)
@@ -218,6 +218,7 @@ def _environment(settings: RunSettings, processes: Processes) -> dict[str, str]:
         "torch": torch.__version__,
         "platform": platform.platform(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
+        "device": str(processes.device),
         "threads": str(settings.train.n_threads),
         "processes": str(processes.count),
     }

@@ -45,6 +45,8 @@ class TrainSettings(Settings):
     """A run whose outputs do not depend on x after this many epochs has diverged."""
     n_threads: int = Field(1, ge=1, le=256)
     """Of torch, in one process; part of the settings, as sums depend on it in the last digit."""
+    device: str = Field("auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")
+    """cpu, cuda, cuda:1, mps; auto: a GPU if there is one."""
     precision: Literal["32-true", "64-true", "bf16-mixed"] = "32-true"
     """bf16-mixed: training passes in bfloat16 where that is safe; weights and scores in 32 bits."""
 

@@ -253,6 +253,44 @@ def test_coco(folder: Path) -> None:
             read(source, folder)
 
 
+@pytest.mark.parametrize(
+    ("boxes", "first", "second"),
+    [
+        ("Annotations", "Annotations/cats/0.xml", "Annotations/dogs/1.xml"),
+        (".", "cats/0.xml", "dogs/1.xml"),
+    ],
+)
+def test_voc_files_beside_images_or_in_a_folder(
+    folder: Path, tmp_path: Path, boxes: str, first: str, second: str
+) -> None:
+    for name, text in ((first, annotation((1, 2, 3, 4), (5, 6, 9, 9))), (second, annotation())):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "boxes.csv").unlink()
+    source = ImageFolder(boxes=boxes)
+    index, findings = read(source, folder)
+    assert not findings.counts()
+    assert index.classes == ["cats", "dogs"]
+    assert by_name(index)["cats/0.png"].boxes == ((1, 2, 3, 4), (5, 6, 9, 9))
+    assert by_name(index)["cats/0.png"].boxes_size is not None
+    assert not by_name(index)["dogs/1.png"].has_region
+    assert read(source, zipped(folder, tmp_path / "x.zip"))[0] == index
+    (folder / second).write_text("<annotation>")
+    check(source, folder, "unreadable annotation", second)
+    (folder / second).write_text(annotation())
+    strange = str(Path(first).with_name("strange.xml"))
+    (folder / strange).write_text(annotation())
+    check(source, folder, "missing image", strange)
+
+
+def test_voc_files_that_may_mean_two_images(folder: Path) -> None:
+    (folder / "xml").mkdir()
+    with pytest.raises(LupiError, match=r"task.boxes: folder xml below .* has no .xml files"):
+        read(ImageFolder(boxes="xml"), folder)
+    (folder / "xml/0.xml").write_text(annotation((1, 2, 3, 4)))
+    check(ImageFolder(boxes="xml"), folder, "ambiguous image", "xml/0.xml")
+
+
 def test_a_folder_around_masks_is_no_class(folder: Path) -> None:
     save_image(folder / "annotations/trimaps/cats/0.png")
     index, findings = read(ImageFolder(masks="annotations/trimaps"), folder)

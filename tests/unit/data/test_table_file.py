@@ -1,4 +1,7 @@
+import gzip
+import sys
 import warnings
+import zipfile
 from pathlib import Path
 
 import pandas as pd
@@ -38,6 +41,41 @@ def test_parquet_is_the_same_table(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": [1, 2], "when": pd.to_datetime(["2024-01-02", "2024-01-03"])})
     frame.to_parquet(tmp_path / "a.parquet")
     pd.testing.assert_frame_equal(read_table(tmp_path / "a.parquet"), frame)
+
+
+def test_gzip_is_the_same_table(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a;b\n1;x\n2;y\n")
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    pd.testing.assert_frame_equal(read_table(tmp_path / "a.csv.gz"), read_table(tmp_path / "a.csv"))
+    (tmp_path / "a.csv.gz").write_bytes(b"a;b\n1;x\n")
+    with pytest.raises(LupiError, match=r"a.csv.gz can't be read as gzip"):
+        read_table(tmp_path / "a.csv.gz")
+
+
+def test_excel_is_the_same_table(tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    frame = pd.DataFrame({"a": [1, 2], "b": ["x", None], "c d": [0.5, 1.5]})
+    frame.to_excel(tmp_path / "a.xlsx", index=False)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "a.xlsx"), frame, check_dtype=False)
+    (tmp_path / "b.xlsx").write_bytes(b"PK no sheet")
+    with pytest.raises(LupiError, match=r"b.xlsx can't be read as Excel"):
+        read_table(tmp_path / "b.xlsx")
+
+
+def test_excel_without_openpyxl_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as file:
+        file.writestr("sheet", "x")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(LupiError, match=r"pip install 'lupi\[excel\]'.*or save it as CSV"):
+        read_table(tmp_path / "a.xlsx")
+
+
+def test_columns_without_a_name_are_named_after_their_place(tmp_path: Path) -> None:
+    """`''` was a column that no option could name."""
+    (tmp_path / "a.csv").write_text(",a,\n0,5,x\n1,7,y\n")
+    assert list(read_table(tmp_path / "a.csv").columns) == ["unnamed 1", "a", "unnamed 3"]
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:

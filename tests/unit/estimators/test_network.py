@@ -50,6 +50,58 @@ def fitted(method: str = "het-dropout", **options: Any) -> Any:
     return model.fit(X, named(target), xstar=XS)
 
 
+def test_categories_dates_and_gaps() -> None:
+    X, XS, target = made(200)
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame["kind"] = np.where(target > 5, "old", "new")
+    frame.loc[rng.random(200) < 0.2, ["a", "kind"]] = None
+    model = LupiClassifier(**SHORT).fit(frame, named(target), xstar=XS)
+    assert model.score(frame, named(target)) > 0.8
+    assert list(model.feature_names_in_) == [*"abcde", "kind"]
+    alone = frame.iloc[[3]].assign(kind=np.nan)  # whose columns are all numbers
+    assert model.predict(alone).shape == (1,)
+    unseen = frame.iloc[:2].assign(kind="strange")
+    assert model.predict(unseen).shape == (2,)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"kind": "sort"}))
+    numbers = LupiRegressor(**SHORT).fit(np.where(rng.random(X.shape) < 0.1, np.nan, X), target)
+    assert np.isfinite(numbers.predict(X)).all()
+    with pytest.raises(ValueError, match="had no missing values"):
+        fitted().predict(np.full((1, 5), np.nan))
+
+
+def test_one_thread_whatever_torch_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took all of them, three times as long on a busy machine."""
+    X, XS, target = made()
+    seen: set[int] = set()
+    forward = torch.nn.Linear.forward
+
+    def watched(self: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+        seen.add(torch.get_num_threads())
+        return forward(self, x)
+
+    monkeypatch.setattr(torch.nn.Linear, "forward", watched)
+    torch.set_num_threads(2)
+    try:
+        LupiRegressor(**SHORT).fit(X, target, xstar=XS)
+        assert seen == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_a_grid_over_one_setting_of_the_method() -> None:
+    X, XS, target = made(60)
+    model = LupiRegressor(settings={"prior": 0.5}, **SHORT)
+    grid = GridSearchCV(model, {"settings__beta": np.array([0.01, 0.1])}, cv=2)
+    grid.fit(X, target, xstar=XS)
+    best = grid.best_estimator_
+    assert best.settings == {"prior": 0.5, "beta": grid.best_params_["settings__beta"]}
+    assert model.settings == {"prior": 0.5}
+    assert "settings__beta" not in clone(best).get_params(deep=False)
+
+
 USEFUL = [
     n
     for n, m in methods().items()

@@ -92,7 +92,7 @@ def test_strings_files_and_pipes_give_the_same(
     lines = [json.dumps({"review": text}) + "\n" for text in TEXTS]
     (tmp_path / "new.jsonl").write_text("".join(lines))
     (tmp_path / "new.txt").write_text("".join(f"{text}\n" for text in TEXTS))
-    strings = [word for text in TEXTS for word in ("--text", text)]
+    strings = [word for text in TEXTS for word in ("--input", text)]
 
     def predicted(*arguments: str) -> list[Any]:
         code, printed, said = here("predict", str(finished), *arguments)

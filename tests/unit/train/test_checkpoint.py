@@ -27,6 +27,13 @@ def test_state_of_an_optimizer_comes_back(tmp_path: Path) -> None:
         assert all(torch.equal(mine[key], theirs[key]) for key in mine)
 
 
+def test_anyone_may_read_what_others_files_let_them(tmp_path: Path) -> None:
+    """safetensors gives its files mode 0600."""
+    (tmp_path / "other").touch()
+    save_weights(tmp_path / "a.safetensors", {"w": torch.zeros(2)})
+    assert (tmp_path / "a.safetensors").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
 def test_tensors_that_share_memory_are_kept_apart(tmp_path: Path) -> None:
     shared = torch.arange(3.0)
     save_weights(tmp_path / "w.safetensors", {"a": shared, "b": shared})

@@ -9,7 +9,9 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from lupi.cli.output import Json, print_json, say, stderr
+from lupi.cli.options import Json
+from lupi.cli.output import print_json
+from lupi.interface.console import say, stderr
 
 
 def analyse(

@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.progress import Progress, track
 from rich.table import Table
 
-from lupi.cli.engines import n_cores
-from lupi.cli.output import Json, print_json, stderr
+from lupi.cli.options import Json
+from lupi.cli.output import print_json
 from lupi.errors import LupiError
+from lupi.interface.console import stderr
 
 
 class _Task(StrEnum):
@@ -26,7 +27,7 @@ def bench(
     task: Annotated[_Task, typer.Option(help="Task to measure on.")] = _Task.images,
     rounds: Annotated[int, typer.Option(min=2, help="Number of measurements of each method.")] = 6,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows per batch.")] = 32,
-    threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Number of torch threads.")] = 1,
     onnx: Annotated[
         bool, typer.Option("--onnx", help="Also time the student exported to ONNX.")
     ] = False,
@@ -54,7 +55,7 @@ def bench(
     Example: `lupi bench compare --workers 2`
     """
     if methods == ["compare"]:
-        _bench_compare(workers or max(2, n_cores()), runs, rounds, as_json)
+        _bench_compare(workers, runs, rounds, as_json)
         return
     from lupi import bench as benchmarks
     from lupi.methods.registry import find_method
@@ -104,9 +105,11 @@ def bench(
     Console().print(table)
 
 
-def _bench_compare(n_workers: int, n_runs: int, rounds: int, as_json: bool) -> None:
+def _bench_compare(workers: int | None, n_runs: int, rounds: int, as_json: bool) -> None:
+    from lupi.comparison.engines.local import n_cores
     from lupi.comparison.throughput import measure_throughput
 
+    n_workers = workers or max(2, n_cores())
     with Progress(console=stderr, transient=True) as progress:
         total = 1 + n_workers + 2 * rounds * n_runs
         bar = progress.add_task("small runs", total=total)

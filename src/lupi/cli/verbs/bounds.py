@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lupi.cli.output import Json, Sets, print_json, say
+from lupi.cli.options import Json, Sets
+from lupi.cli.output import print_json
+from lupi.interface.console import say
 
 if TYPE_CHECKING:
     from torch import nn

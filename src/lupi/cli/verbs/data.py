@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from lupi.cli.output import Json, Sets, print_json, progress_of, resumable, say
+from lupi.cli.options import Json, Sets
+from lupi.cli.output import print_json, resumable
+from lupi.interface.console import progress_of, say
 
 app = typer.Typer(
     help="Prepare data: `shard` writes images with boxes into webdataset shards, `reviews` "

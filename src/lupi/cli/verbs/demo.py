@@ -1,37 +1,36 @@
 """`lupi demo`: the whole way from data to verdict, on embedded data."""
 
-from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lupi.cli.engines import make_engine
-from lupi.cli.output import Json, Sets, Workers
+from lupi.cli.options import Json, Quiet, Sets, Workers
 
 
 def demo(
     set_: Sets = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the records.")] = None,
     workers: Workers = None,
-    settings: Annotated[
-        bool, typer.Option("--settings", help="Print the demo's YAML file and exit.")
+    print_settings: Annotated[
+        bool, typer.Option("--print-settings", help="Print the demo's YAML file and exit.")
     ] = False,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare heteroscedastic dropout with its controls on cluttered digits, in some minutes.
 
     x is an image of a handwritten digit among fragments of others, x* the digit's box, known
     in training only. Nothing is downloaded. Ends with a verdict and `runs/demo/report.html`.
     """
-    import yaml
+    from lupi.cli.verbs.compare import compare_and_print
+    from lupi.configs import FOLDER
+    from lupi.settings import override, read_yaml
 
-    from lupi.cli.verbs.compare import command_line, run_comparison
-    from lupi.settings import override
-
-    text = resources.files("lupi.configs").joinpath("demo.yaml").read_text(encoding="utf-8")
-    if settings:
-        print(text, end="")
+    path = FOLDER / "demo.yaml"
+    if print_settings:
+        print(path.read_text(encoding="utf-8"), end="")
         return
-    raw = override(yaml.safe_load(text), set_ or [])
-    run_comparison(raw, out, make_engine(workers=workers), as_json, command=command_line())
+    raw = override(read_yaml(path), set_ or [])
+    compare_and_print(raw, out, make_engine(workers=workers), as_json, quiet)

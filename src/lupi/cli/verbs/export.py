@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 import typer
 from rich.markup import escape
 
-from lupi.cli.output import Json, print_json, say, stderr
+from lupi.cli.options import Json
+from lupi.cli.output import print_json
+from lupi.interface.console import say, stderr
 
 
 def export(

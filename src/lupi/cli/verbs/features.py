@@ -8,7 +8,8 @@ import typer
 from rich.markup import escape
 from rich.progress import track
 
-from lupi.cli.output import resumable, say, stderr
+from lupi.cli.output import resumable
+from lupi.interface.console import say, stderr
 
 
 class _Scale(StrEnum):
@@ -24,13 +25,16 @@ def features(
         str, typer.Option(help="efficientnet-lite0, or package.module:function to build one.")
     ] = "efficientnet-lite0",
     weights: Annotated[
-        Path | None, typer.Option(help="A safetensors file to load into the network.")
+        Path | None,
+        typer.Option("--checkpoint", help="A safetensors file to load into the network."),
     ] = None,
-    size: Annotated[int, typer.Option(min=8, help="Height and width that it sees.")] = 224,
+    size: Annotated[
+        int, typer.Option("--image-size", min=8, help="Height and width that it sees.")
+    ] = 224,
     scale: Annotated[
         _Scale, typer.Option(help="Pixels: -1 to 1, 0 to 1, or ImageNet's mean and deviation.")
     ] = _Scale.symmetric,
-    threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Number of torch threads.")] = 1,
 ) -> None:
     """Compute a vector for each image of a folder with a pretrained network.
 

@@ -7,7 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lupi.cli.output import Json, print_json
+from lupi.cli.options import Json
+from lupi.cli.output import print_json
 
 if TYPE_CHECKING:
     from lupi.search import Choices, Space

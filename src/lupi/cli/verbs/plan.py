@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -10,25 +10,27 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lupi.cli.engines import make_engine, n_cores
-from lupi.cli.output import (
-    Json,
-    Out,
-    Sets,
-    Workers,
-    print_json,
-    resumable,
-    say,
-    stderr,
-    time_text,
-)
+from lupi.cli import options
+from lupi.cli.output import RUN_AGAIN, print_json, resumable
+from lupi.interface.console import hushed, say, stderr, time_text
 
 if TYPE_CHECKING:
     from lupi.evidence.planning import SeedPlan
 
 
 def plan(
-    settings: Annotated[Path, typer.Argument(help="The YAML file of a comparison.")],
+    settings: options.Source,
+    target: options.Target = None,
+    privileged: options.Privileged = None,
+    text: options.Text = None,
+    rationale: options.Rationale = None,
+    ignore: options.Ignore = None,
+    groups: options.Groups = None,
+    items: options.Items = None,
+    gold: options.Gold = None,
+    time: options.Time = None,
+    split: options.Split = None,
+    weights: options.Weights = None,
     gain: Annotated[
         float | None,
         typer.Option(
@@ -45,10 +47,12 @@ def plan(
         list[int] | None,
         typer.Option(help="A size of the pilot; may be given several times. By default all."),
     ] = None,
-    set_: Sets = None,
-    out: Out = None,
-    workers: Workers = None,
-    as_json: Json = False,
+    set_: options.Sets = None,
+    device: options.Device = None,
+    out: options.Out = None,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Estimate how many seeds a comparison takes, at which sizes, and how long.
 
@@ -57,20 +61,50 @@ def plan(
     that scatter as much.
 
     Example: `lupi plan mine.yaml --gain 2 --pilot 3`
+
+    Example: `lupi plan pupils.csv --target G3 --privileged G1,G2 --gain 0.02`
     """
-    from lupi.cli.verbs.compare import do_runs, prepared_plan
-    from lupi.configs import read_settings
+    from lupi.interface.sources import settings_from
+
+    columns = options.columns(
+        target=target,
+        privileged=privileged,
+        text=text,
+        rationale=rationale,
+        ignore=ignore,
+        groups=groups,
+        items=items,
+        gold=gold,
+        time=time,
+        split=split,
+        weights=weights,
+    )
+    raw = settings_from(settings, columns, options.changes(set_, device), out)
+    with hushed(quiet), resumable():
+        _plan(raw, gain, power, pilot, size, out, workers, as_json)
+
+
+def _plan(
+    raw: dict[str, Any],
+    gain: float | None,
+    power: float,
+    pilot: int,
+    size: list[int] | None,
+    out: Path | None,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    from lupi.comparison.engines.local import local_engine, n_cores
+    from lupi.comparison.phases import phases
     from lupi.errors import LupiError
     from lupi.evidence.planning import plan_seeds
     from lupi.evidence.units import gain_in_own_unit
     from lupi.files import write_text
-    from lupi.records import PlannedRun, read_comparison
+    from lupi.interface.running import do_runs, prepared_plan
+    from lupi.records import PlannedRun, default_folder, read_comparison
     from lupi.report.sheets.planning import draw_plan
 
-    comparison = prepared_plan(read_settings(settings, set_ or []))
-
-    from lupi.comparison.phases import phases  # takes seconds: not before the file was found
-
+    comparison = prepared_plan(raw)
     own_unit = gain_in_own_unit(gain, comparison.metric.name)
     sizes, seeds = comparison.settings.sizes, comparison.settings.seeds[:pilot]
     if unknown := sorted(set(size or sizes) - set(sizes)):
@@ -78,23 +112,27 @@ def plan(
         raise LupiError(f"--size: got {unknown[0]}; the sizes of the comparison are {known}")
     if len(seeds) < 2:
         raise LupiError("seeds: a pilot takes two seeds or more; the comparison has one")
-    folder = out or Path("runs") / comparison.settings.name
+    folder = out or default_folder(comparison.settings.name)
     n_workers = workers or n_cores()
 
     def in_pilot(run: PlannedRun) -> bool:
         return run.seed in seeds and run.size in (size or sizes)
 
-    with resumable():
-        for phase in phases(comparison, folder):
-            do_runs(phase, folder, make_engine(workers=n_workers), in_pilot)
-        with stderr.status("simulating verdicts"):
-            found = plan_seeds(read_comparison(folder), own_unit, power / 100)
+    for phase in phases(comparison, folder):
+        do_runs(phase, folder, local_engine(n_workers), in_pilot)
+    record = read_comparison(folder)
+    missing = [run for run in record.runs if in_pilot(run.plan) and run.result is None]
+    with stderr.status("simulating verdicts"):
+        found = plan_seeds(record, own_unit, power / 100)
     write_text(folder / "plan.svg", draw_plan(found))
     if as_json:
         print_json({**asdict(found), "n_workers": n_workers})
     else:
         _print(found, n_workers)
         say(f"drawn in {folder / 'plan.svg'}")
+    if missing:
+        say(f"[red]{len(missing)} runs of the pilot have no result[/]: {RUN_AGAIN}")
+        raise typer.Exit(1)
 
 
 def _print(found: "SeedPlan", n_workers: int) -> None:

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
-from lupi.cli.output import say, stderr
+from lupi.interface.console import say, stderr
 
 if TYPE_CHECKING:
     from lupi.ship.student import Prediction
@@ -29,8 +29,11 @@ def predict(
         list[Path] | None,
         typer.Argument(help="Tables, files with texts, or images and folders; - is stdin."),
     ] = None,
-    text: Annotated[
-        list[str] | None, typer.Option(help="A text to predict; may be given several times.")
+    texts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", metavar="TEXT", help="A text to predict; may be given several times."
+        ),
     ] = None,
     format_: Annotated[
         Literal["jsonl", "csv"], typer.Option("--format", help="JSON lines, or CSV with a head.")
@@ -42,19 +45,19 @@ def predict(
     batch_size: Annotated[
         int, typer.Option(min=1, help="Inputs at a time; 1 answers a stream line by line.")
     ] = 128,
-    threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Number of torch threads.")] = 1,
 ) -> None:
     """Predict with a student: a line on stdout for each row or image, as they are done.
 
     Classes come with their probabilities, numbers with mean and standard deviation. A table is
     CSV (also from stdin) or Parquet with the columns that the student was trained on; others, x*
     among them, are ignored. `row` counts the rows of a file from 1. Of images, stdin (-) is a
-    list of files. Texts are strings (--text), files like the training texts, or lines of stdin
+    list of files. Texts are strings (--input), files like the training texts, or lines of stdin
     or of a .txt file.
 
     Example: `lupi predict shipped new.csv --format csv > predictions.csv`
 
-    Example: `lupi predict shipped --text "a silly film"`
+    Example: `lupi predict shipped --input "a silly film"`
     """
     import torch
 
@@ -71,7 +74,7 @@ def predict(
         say(escape(picked.why))
     student = load_student(run)
     write = _csv_writer() if format_ == "csv" else _write_json
-    at_once = 1 if sys.stdin.isatty() and not (inputs or text) else batch_size
+    at_once = 1 if sys.stdin.isatty() and not (inputs or texts) else batch_size
     n_done = n_bad = 0
     said: tuple[str, ...] = ()
     hidden = not stderr.is_terminal or sys.stdout.isatty()
@@ -79,13 +82,15 @@ def predict(
         TextColumn("{task.completed} predicted"), console=stderr, transient=True, disable=hidden
     ) as progress:
         bar = progress.add_task("", total=None)
-        for batch in read_inputs(student, inputs or [], _lines(), at_once, text or []):
+        for batch in read_inputs(student, inputs or [], _lines(), at_once, texts or []):
             if batch.ignored != said:
                 said = tuple(batch.ignored)
                 say(escape(f"ignored, as the student does not need them: {', '.join(said)}"))
-            if len(batch.x):
-                predictions = student.explain(student.outputs(batch.x))
-                write([{**n, **p} for n, p in zip(batch.names, predictions, strict=True)])
+            n_good = batch.n_before_bad if on_bad == "stop" else len(batch.x)
+            if n_good:
+                predictions = student.explain(student.outputs(batch.x[:n_good]))
+                names = batch.names[:n_good]
+                write([{**n, **p} for n, p in zip(names, predictions, strict=True)])
             sys.stdout.flush()
             if batch.bad and on_bad == "stop":
                 raise LupiError(

@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from lupi.cli.output import Json, print_json, print_summary, say
+from lupi.cli.options import Json
+from lupi.cli.output import print_json, print_verdict
 from lupi.errors import LupiError
+from lupi.interface.console import say
 
 
 def report(
@@ -30,7 +32,9 @@ def report(
         bool,
         typer.Option("--watch", help="Serve the page to this machine's browsers until Ctrl-C."),
     ] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of --watch; 0: any.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port for --watch (0 picks a free one).")
+    ] = 0,
 ) -> None:
     """Print the verdict of a comparison and write its page, `report.html`.
 
@@ -52,17 +56,18 @@ def report(
             raise LupiError("--watch serves the page alone: leave --format, --figures, --json out")
         _serve(folders[0], port)
     else:
-        print_summary(folders[0], as_json, command=None, table=format_)
-        if figures:
-            _write_figures(folders[0], figures)
+        _write(folders[0], as_json, format_, figures)
 
 
-def _write_figures(folder: Path, into: Path) -> None:
-    from lupi.evidence.summary import summarise
-    from lupi.records import read_comparison
+def _write(folder: Path, as_json: bool, table: str | None, figures: Path | None) -> None:
+    from lupi.interface.result import Comparison
     from lupi.report.figures.paper import write_figures
 
-    for path in write_figures(summarise(read_comparison(folder)), into):
+    comparison = Comparison(folder)
+    page = comparison.report()
+    print_verdict(comparison, as_json, table)
+    say(f"report: {page}")
+    for path in write_figures(comparison.summary, figures) if figures else ():
         say(f"figure: {path}")
 
 

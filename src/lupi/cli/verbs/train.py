@@ -1,29 +1,53 @@
 """`lupi train`: one run of a comparison."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lupi.cli.output import Json, Out, Sets, prepare_data, print_json, resumable, say, stderr
+from lupi.cli import options
+from lupi.cli.output import print_json, resumable
 from lupi.cli.torchrun import one_voice
+from lupi.interface.console import (
+    MOST_LINES,
+    can_redraw,
+    hushed,
+    prepare_data,
+    say,
+    stderr,
+)
 
 if TYPE_CHECKING:
+    from lupi.interface.callbacks import TensorBoardCurves
     from lupi.train.state import Row
 
 
 def train(
-    settings: Annotated[Path, typer.Argument(help="The YAML file of a comparison.")],
+    settings: options.Source,
+    target: options.Target = None,
+    privileged: options.Privileged = None,
+    text: options.Text = None,
+    rationale: options.Rationale = None,
+    ignore: options.Ignore = None,
+    groups: options.Groups = None,
+    items: options.Items = None,
+    gold: options.Gold = None,
+    time: options.Time = None,
+    split: options.Split = None,
+    weights: options.Weights = None,
     arm: Annotated[
         str | None, typer.Option(help="Such as het-dropout/shuffled. By default the first.")
     ] = None,
     size: Annotated[int | None, typer.Option(help="Training rows. By default the largest.")] = None,
     seed: Annotated[int | None, typer.Option(help="By default the first.")] = None,
-    set_: Sets = None,
-    out: Out = None,
-    as_json: Json = False,
+    set_: options.Sets = None,
+    device: options.Device = None,
+    out: options.Out = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    tensorboard: options.TensorBoard = False,
 ) -> None:
     """Train one arm, with one size and one seed, of a comparison.
 
@@ -32,34 +56,54 @@ def train(
 
     Example: `lupi train mine.yaml --arm het-dropout --size 300 --seed 0`
 
+    Example: `lupi train pupils.csv --target G3 --privileged G1,G2 --arm het-dropout`
+
     On several cores, GPUs or nodes, with the same numbers within rounding:
     `torchrun --nproc-per-node 2 -m lupi train mine.yaml --arm het-dropout`
     """
-    with one_voice():
-        _train(settings, arm, size, seed, set_ or [], out, as_json)
+    columns = options.columns(
+        target=target,
+        privileged=privileged,
+        text=text,
+        rationale=rationale,
+        ignore=ignore,
+        groups=groups,
+        items=items,
+        gold=gold,
+        time=time,
+        split=split,
+        weights=weights,
+    )
+    with hushed(quiet), one_voice():
+        changes = options.changes(set_, device)
+        _train(settings, columns, arm, size, seed, changes, out, as_json, tensorboard)
 
 
 def _train(
     settings: Path,
+    columns: dict[str, Any],
     arm: str | None,
     size: int | None,
     seed: int | None,
-    changes: list[str],
+    changes: dict[str, Any],
     out: Path | None,
     as_json: bool,
+    tensorboard: bool,
 ) -> None:
-    from lupi.configs import read_settings
+    from lupi.interface.sources import settings_from
 
-    raw = read_settings(settings, changes)
+    raw = settings_from(settings, columns, changes, out)
 
+    from lupi.comparison.jobs import Event
     from lupi.comparison.one_run import plan_run  # takes seconds: not before the file was found
     from lupi.comparison.settings import ComparisonSettings
+    from lupi.records import PlannedRun, default_folder
     from lupi.tasks.registry import build_task
     from lupi.train.parallel.processes import together
     from lupi.train.run import run
 
     comparison = ComparisonSettings.parse(raw, "")
-    records = out or Path("runs") / comparison.name
+    records = out or default_folder(comparison.name)
     arm, run_settings = plan_run(comparison, arm, size, seed, records)
     with resumable():
         prepare_data(run_settings.task)
@@ -68,6 +112,11 @@ def _train(
         say(f"[yellow]warning:[/] {escape(warning)}")
     folder = records / run_settings.run_id
     say(f"{arm}, n = {run_settings.size}, seed {run_settings.seed}, in {folder}")
+    processes = together(run_settings.train)
+    curves = _curves(records) if tensorboard and processes.rank == 0 else None
+    planned = PlannedRun(run_settings.run_id, arm, run_settings.size, run_settings.seed)
+    n_epochs = run_settings.train.epochs
+    every = max(1, n_epochs // MOST_LINES)
 
     with (
         resumable(),
@@ -78,9 +127,10 @@ def _train(
             TimeRemainingColumn(),
             TextColumn("{task.description}"),
             console=stderr,
+            disable=not can_redraw(),
         ) as progress,
     ):
-        bar = progress.add_task("", total=run_settings.train.epochs)
+        bar = progress.add_task("", total=n_epochs)
 
         def show(row: "Row") -> None:
             shown = row["stage"]  # whose student may mean nothing yet
@@ -89,21 +139,33 @@ def _train(
                 score = row["val"].get(name)
                 shown = "diverged" if score is None else f"{name} {score:.3f}"
             shown += f", {run_settings.size / max(row['seconds'], 1e-9):.0f} rows/s"
-            if not stderr.is_terminal:  # but a file, where no bar can move
+            if not can_redraw() and row["epoch"] % every == 0:  # a file, where no bar can move
                 say(f"epoch {row['epoch']}: {shown}")
-            if row["epoch"] == run_settings.train.epochs and task.metric.selected_by:
+            if curves:
+                curves(planned, Event(planned.run_id, "epoch", row))
+            if row["epoch"] == n_epochs and task.metric.selected_by:
                 shown += ", searching val and test"
             progress.update(bar, completed=row["epoch"], description=shown)
 
-        processes = together(run_settings.train)
         result = run(run_settings, folder, show, processes, load=lambda *_: task)
     if not result:  # which the first of several processes tells
         return
+    if curves:
+        curves(planned, Event(planned.run_id, "finished", result))
     if as_json:
         print_json({"folder": str(folder), **result})
         return
-    for split, scores in result["metrics"].items():
-        print(f"{split:4}  " + "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+    for split, scores in sorted(result["metrics"].items(), key=lambda pair: pair[0] != "val"):
+        named = (f"{name} {value:.4f}" for name, value in sorted(scores.items()))
+        print(f"{split:4}  " + "  ".join(named))
     print(f"{result['status']} after {result['epochs']} epochs, best was {result['best_epoch']}")
     if result["collapsed"]:
         print("collapsed: the variance no longer depends on x*")
+
+
+def _curves(records: Path) -> "TensorBoardCurves":
+    from lupi.interface.callbacks import TensorBoardCurves
+
+    curves = TensorBoardCurves(records)
+    say(f"learning curves: tensorboard --logdir {curves.folder}")
+    return curves

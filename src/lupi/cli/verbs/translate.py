@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress, TextColumn
 
-from lupi.cli.output import say, stderr
+from lupi.interface.console import say, stderr
 
 
 def translate(
@@ -19,7 +19,7 @@ def translate(
     beam: Annotated[
         int | None, typer.Option(min=1, max=100, help="Beam size. By default the run's setting.")
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Of torch.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Number of torch threads.")] = 1,
 ) -> None:
     """Translate lines from stdin to stdout, with the student of a run.
 

@@ -21,13 +21,22 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import Any
 
 from lupi.comparison.jobs import Engine, Event, Job, record_failure
 
 
-def local_engine(n_workers: int) -> Engine:
-    """Return the engine of this machine."""
+def n_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def local_engine(n_workers: int | None = None) -> Engine:
+    """Return the engine of this machine; by default with a worker for each core."""
+    n_workers = n_workers or n_cores()
     if isinstance(_context(), ForkServerContext):
         forkserver.ensure_running()  # it imports torch while the comparison is planned
 
@@ -92,9 +101,25 @@ def _start() -> _Worker:
     context = _context()
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(there,), daemon=True)
-    process.start()
+    with _without_main():
+        process.start()
     there.close()
     return _Worker(process, here)
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep workers from importing the user's script, which would start the comparison again.
+
+    A worker needs nothing of it, and few scripts have the `if __name__ == "__main__"` that
+    multiprocessing asks for.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _give(worker: _Worker, todo: list[Job]) -> Iterator[Event]:

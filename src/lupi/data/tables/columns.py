@@ -1,5 +1,6 @@
 """A table as data for a task: what each column is for, and which rows are for what."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,12 @@ from lupi.data.tables.settings import Kind, TableSettings
 from lupi.data.tables.weights import check_class_weights, read_weights
 from lupi.errors import LupiError
 from lupi.records import Design
-from lupi.settings import unknown_name
+from lupi.settings import shown, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
+
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ def load_table(settings: TableSettings) -> Table:
         for name in (settings.target, *features, *settings.dividers.values()):
             if name not in frame.columns:
                 raise LupiError(f"{path}: {unknown_name('column', name, list(frame.columns))}")
+    _refuse_decimal_commas(frames["train"], features, settings)
     frames, bad_cells = _read_numbers(frames, features, settings)
     kind = _kind(settings, frames["train"][settings.target])
     for part, frame in frames.items():
@@ -103,6 +107,24 @@ def load_table(settings: TableSettings) -> Table:
         bad_cells,
         answers_of(given, classes, settings),
     )
+
+
+def _refuse_decimal_commas(
+    frame: "pd.DataFrame", features: Sequence[str], settings: TableSettings
+) -> None:
+    """Refuse numbers with a decimal comma, which would count as so many categories."""
+    if settings.decimal != ".":
+        return
+    for name in (settings.target, *settings.privileged, *features):
+        values = frame[name].dropna()
+        if name in settings.categorical or is_number(values) or not len(values):
+            continue
+        if values.map(lambda v: isinstance(v, str) and bool(DECIMAL_COMMA.fullmatch(v))).all():
+            raise LupiError(
+                f"{settings.path}: column {name!r} has decimal commas, as in {values.iloc[0]!r}; "
+                "say so with --set task.decimal=',' (in Python, decimal=','), or, if they are no "
+                f"numbers, with --set task.categorical='[{name}]'"
+            )
 
 
 def _read_numbers(
@@ -155,7 +177,8 @@ def _features(settings: TableSettings, columns: Sequence[str]) -> tuple[str, ...
 def _kind(settings: TableSettings, target: "pd.Series[Any]") -> Kind:
     if settings.kind == "regression" and not is_number(target):
         raise LupiError(
-            f"kind: regression needs numbers; target {settings.target!r} has {target.iloc[0]!r}"
+            f"kind: regression needs numbers; target {settings.target!r} has "
+            f"{shown(target.iloc[0])}"
         )
     if settings.kind != "auto":
         return settings.kind
@@ -175,8 +198,8 @@ def _check_target(target: "pd.Series[Any]", kind: Kind, path: Path, varies: bool
         )
     if varies and target.nunique() < 2:
         raise LupiError(
-            f"{path}: target {target.name!r} is {target.iloc[0]!r} in every row; there is nothing "
-            "to learn"
+            f"{path}: target {target.name!r} is {shown(target.iloc[0])} in every row; there is "
+            "nothing to learn"
         )
 
 

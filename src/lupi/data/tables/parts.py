@@ -12,6 +12,7 @@ from lupi.data.tables.encoder import days, is_date, is_number, texts
 from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
 from lupi.records import Design
+from lupi.settings import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,8 @@ def official_split(frame: "pd.DataFrame", column: str) -> "dict[Part, pd.DataFra
     unknown = next((name for name in named if name not in PARTS), None)
     if unknown is not None:
         raise LupiError(
-            f"split: column {column!r} has {unknown!r}; expected train, val or test in every row"
+            f"split: column {column!r} has {shown(unknown)}; expected train, val or test in "
+            "every row"
         )
     frames = {part: frame[[name == part for name in named]] for part in PARTS}
     for part in ("train", "test"):
@@ -121,8 +123,8 @@ def _numbers_of(values: "pd.Series[Any]") -> NDArray[np.float64]:
         found = days(values)
     else:
         raise LupiError(
-            f"time: column {values.name!r} has {values.iloc[0]!r}; expected numbers or ISO dates "
-            "such as 2024-05-26"
+            f"time: column {values.name!r} has {shown(values.iloc[0])}; expected numbers or ISO "
+            "dates such as 2024-05-26"
         )
     if not np.isfinite(found).all():
         row = int(np.flatnonzero(~np.isfinite(found))[0])

@@ -1,15 +1,18 @@
-"""A table from a CSV or Parquet file, with its columns named and nothing interpreted yet."""
+"""A table from a CSV, Parquet or Excel file, its columns named and nothing interpreted yet."""
 
 import csv
+import io
 import re
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lupi.data.content import fingerprint_of
 from lupi.errors import LupiError
+from lupi.unpack import read_gzip, refuse_growth
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +23,9 @@ N_SNIFFED = 20
 N_BYTES_SNIFFED = 2**16
 """… of about so many bytes; the last of them is whole."""
 PARQUET = (".parquet", ".pq")
+EXCEL = (".xlsx", ".xlsm")
+TABLES = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz", ".txt.gz", *PARQUET, *EXCEL)
+"""How the names of tables end."""
 MAX_VALUES = 200_000_000
 """In a Parquet file, where a few bytes may stand for a billion rows."""
 
@@ -30,7 +36,8 @@ def read_table(
     """Return a table whose columns have distinct names, all of them text.
 
     Args:
-        path: CSV, or Parquet if its name ends in .parquet or .pq.
+        path: CSV, perhaps gzipped (.gz); Parquet (.parquet, .pq); the first sheet of an Excel
+            file (.xlsx, .xlsm).
         separator: of a CSV's columns; None: found out from its first lines.
         header: whether a CSV's first line names the columns; otherwise they are "0", "1", ….
         decimal: the sign between a CSV's whole numbers and their fractions.
@@ -43,8 +50,13 @@ def _read(
     path: Path, content: str, separator: str | None, header: bool, decimal: str
 ) -> "pd.DataFrame":
     """Read; `content` is there for the cache alone, so that a changed file is read again."""
-    is_parquet = path.suffix.lower() in PARQUET
-    frame = _read_parquet(path) if is_parquet else _read_csv(path, separator, header, decimal)
+    suffix = path.suffix.lower()
+    if suffix in PARQUET:
+        frame = _read_parquet(path)
+    elif suffix in EXCEL:
+        frame = _read_excel(path, header)
+    else:
+        frame = _read_csv(path, separator, header, decimal)
     if not len(frame):
         raise LupiError(f"table {path} has no rows")
     return frame
@@ -56,10 +68,6 @@ def _read_parquet(path: Path) -> "pd.DataFrame":
     try:
         _refuse_endless(path)
         frame = pd.read_parquet(path, engine="pyarrow")
-    except ImportError:
-        raise LupiError(
-            f"table {path}: Parquet needs pyarrow; install it with pip install 'lupi[parquet]'"
-        ) from None
     except LupiError:
         raise
     except Exception as error:  # a hostile file may raise anything inside pyarrow
@@ -67,6 +75,32 @@ def _read_parquet(path: Path) -> "pd.DataFrame":
     frame.columns = pd.Index([str(name) for name in frame.columns])
     _refuse_duplicates(path, list(frame.columns))
     return frame
+
+
+def _read_excel(path: Path, header: bool) -> "pd.DataFrame":
+    import pandas as pd
+
+    try:
+        refuse_growth(path)
+        frame = pd.read_excel(path, header=0 if header else None, engine="openpyxl")
+    except ImportError:
+        raise LupiError(
+            f"table {path}: Excel files need openpyxl (pip install 'lupi[excel]'); or save it as "
+            "CSV (UTF-8)"
+        ) from None
+    except LupiError:
+        raise
+    except Exception as error:  # a hostile file may raise anything inside openpyxl
+        raise LupiError(f"table {path} can't be read as Excel: {error}") from None
+    fields = ["" if str(name).startswith("Unnamed: ") else str(name) for name in frame.columns]
+    frame.columns = pd.Index(column_names(fields))
+    _refuse_duplicates(path, list(frame.columns))
+    return frame
+
+
+def column_names(fields: Sequence[str]) -> list[str]:
+    """Return the names in a header; columns without one are named after their place, from 1."""
+    return [name.strip() or f"unnamed {i}" for i, name in enumerate(fields, start=1)]
 
 
 def _refuse_endless(path: Path) -> None:
@@ -83,13 +117,14 @@ def _refuse_endless(path: Path) -> None:
 def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> "pd.DataFrame":
     import pandas as pd
 
-    lines = _first_lines(path)
+    content = read_content(path)
+    lines = _first_lines(path, content)
     separator = separator or _sniff(lines)
     try:
         first = next(csv.reader(lines, delimiter=separator))
     except csv.Error as error:
         raise LupiError(f"table {path} can't be read as CSV: {error}") from None
-    names = [name.strip() for name in first] if header else [str(i) for i in range(len(first))]
+    names = column_names(first) if header else [str(i) for i in range(len(first))]
     _refuse_duplicates(path, names)
     options: dict[str, Any] = {"sep": separator, "decimal": decimal, "skipinitialspace": True}
     try:
@@ -97,7 +132,7 @@ def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> 
             # It warns of rows that are longer than the first line, and leaves values out.
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame: pd.DataFrame = pd.read_csv(
-                path,
+                io.BytesIO(content),
                 header=0 if header else None,
                 names=names,
                 index_col=False,
@@ -110,9 +145,18 @@ def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> 
     return frame
 
 
-def _first_lines(path: Path) -> list[str]:
+def read_content(path: Path) -> bytes:
+    """Return the bytes of a CSV, unpacked if it is gzipped."""
+    if path.suffix.lower() != ".gz":
+        return path.read_bytes()
+    try:
+        return read_gzip(path)
+    except OSError as error:
+        raise LupiError(f"table {path} can't be read as gzip: {error}") from None
+
+
+def _first_lines(path: Path, content: bytes) -> list[str]:
     """Return some whole lines; refuse what is no text."""
-    content = path.read_bytes()
     end = content.find(b"\n", N_BYTES_SNIFFED)
     start = content if end < 0 else content[:end]
     if b"\0" in start:

@@ -164,12 +164,8 @@ def _read_parquet(
     encoding: str,
 ) -> Iterator[Row]:
     _refuse_separator(path, separator)
-    try:
-        from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise LupiError(
-            f"{path}: Parquet needs pyarrow; install it with pip install 'lupi[parquet]'"
-        ) from None
+    from pyarrow.parquet import ParquetFile
+
     with _opened(path) as content:
         try:
             file = ParquetFile(content)

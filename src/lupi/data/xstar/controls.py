@@ -23,6 +23,26 @@ def control_vectors(xstar: NDArray[np.float32], control: Control, seed: int) -> 
     return rng.normal(mean, std, xstar.shape).astype(np.float32)
 
 
+def control_maps(maps: NDArray[np.float32], control: Control, seed: int) -> NDArray[np.float32]:
+    """Apply a control to maps over places, (N, 1, …).
+
+    shuffled: every row gets another row's; constant: every row gets the mean; random: every row
+    gets another row's, moved around the edges to a place drawn evenly.
+    """
+    if control == "constant":
+        return np.repeat(maps.mean(0, keepdims=True), len(maps), axis=0)
+    if control == "real":
+        return maps
+    rng = np.random.default_rng(derive_seed(seed, "control", control))
+    maps = maps[another_row(len(maps), rng)]
+    if control == "shuffled":
+        return maps
+    places = maps.shape[2:]
+    moves = rng.integers(0, places, (len(maps), len(places)))
+    axes = tuple(range(1, 1 + len(places)))
+    return np.stack([np.roll(m, move, axes) for m, move in zip(maps, moves, strict=True)])
+
+
 def control_boxes(
     boxes: NDArray[np.int64], control: Control, seed: int, height: int, width: int
 ) -> NDArray[np.int64]:

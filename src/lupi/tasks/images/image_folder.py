@@ -11,12 +11,13 @@ from lupi.tasks.images.image_files import ImageFilesSettings, ImageFilesTask
 
 
 class ImageFolderSettings(ImageFilesSettings):
-    """Labels from folders or a CSV; x* from a CSV, COCO JSON or mask images."""
+    """Labels from folders or a CSV; x* from a CSV, COCO JSON, VOC XML or mask images."""
 
     labels: str | None = None
     """CSV below the root with columns file, label, part. By default folders are the classes."""
     boxes: str | None = None
-    """CSV (file, x0, y0, x1, y1) or COCO JSON below the root."""
+    """Below the root: CSV (file, x0, y0, x1, y1), COCO JSON, or a folder of PASCAL VOC XML files
+    (`.`: beside the images)."""
     masks: str | None = None
     """Folder below the root with masks: each image's path, with .png."""
     mask_values: tuple[int, ...] | None = Field(None, min_length=1)

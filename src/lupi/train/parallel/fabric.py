@@ -20,13 +20,13 @@ T = TypeVar("T")
 class FabricProcesses:
     """The processes of one torchrun, which share each batch."""
 
-    def __init__(self, precision: Any) -> None:
+    def __init__(self, precision: Any, device: str = "auto") -> None:
         check_precision(precision)
         logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # no banners
         n, n_here = (int(os.environ.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
         try:
             self._fabric = Fabric(
-                accelerator="auto",
+                accelerator=device.partition(":")[0],  # each process has its own GPU
                 devices=n_here,
                 num_nodes=n // n_here,
                 # unused, such as a helper's in a batch without any x*

@@ -63,14 +63,10 @@ class OneProcess:
 
     count, rank = 1, 0
 
-    def __init__(self, precision: str) -> None:
+    def __init__(self, precision: str, device: str = "auto") -> None:
         check_precision(precision)
         self._precision = precision
-        self.device = torch.device("cpu")
-        if torch.cuda.is_available():
-            self.device = torch.device("cuda", 0)
-        elif torch.backends.mps.is_available():
-            self.device = torch.device("mps")
+        self.device = find_device(device)
 
     def place(self, module: nn.Module) -> None:
         """Move weights to the device, in the run's precision."""
@@ -131,6 +127,23 @@ class OneProcess:
             torch.set_default_dtype(before)
 
 
+def find_device(name: str) -> torch.device:
+    """Return a device by its name; `auto` is a GPU if there is one."""
+    there = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if name == "auto":
+        name = next(kind for kind, is_there in there.items() if is_there)
+    device = torch.device("cuda:0" if name == "cuda" else name)
+    n_gpus = torch.cuda.device_count()
+    if not there[device.type] or (device.type == "cuda" and (device.index or 0) >= n_gpus):
+        known = ", ".join(kind for kind, is_there in there.items() if is_there)
+        raise LupiError(f"train.device: there is no {name} here; torch has {known}")
+    return device
+
+
 class _InPrecision:
     """A module whose calls are in a precision."""
 
@@ -160,7 +173,7 @@ def together(settings: TrainSettings) -> Processes:
     """Return all processes that torchrun started; this one alone where it did not."""
     n_processes = int(os.environ.get("WORLD_SIZE", 1))
     if n_processes == 1 or not distributed.is_torchelastic_launched():
-        return OneProcess(settings.precision)
+        return OneProcess(settings.precision, settings.device)
     try:
         from lupi.train.parallel.fabric import FabricProcesses  # takes as long as torch to import
     except ModuleNotFoundError:
@@ -168,4 +181,4 @@ def together(settings: TrainSettings) -> Processes:
             f"torchrun started {n_processes} processes, which needs Lightning Fabric: "
             "pip install 'lupi[distributed]'"
         ) from None
-    return FabricProcesses(settings.precision)
+    return FabricProcesses(settings.precision, settings.device)

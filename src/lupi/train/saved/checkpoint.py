@@ -60,10 +60,13 @@ def _save(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -
     metadata = {**metadata, "sha256": _sum(copies, metadata)}
 
     def write(temporary: Path) -> None:
+        temporary.touch()
+        mode = temporary.stat().st_mode  # as the user's other files; safetensors makes it private
         try:
             save_file(copies, temporary, metadata=metadata)
         except SafetensorError as error:  # the disk is full
             raise OSError(f"{path} can't be written: {error}") from None
+        temporary.chmod(mode)
 
     write_whole(path, write)
 

@@ -1,11 +1,13 @@
-"""Boxes of many images in one file: a CSV, or COCO JSON.
+"""Boxes of many images: in one file, a CSV or COCO JSON, or in a folder of PASCAL VOC XML.
 
     CSV   columns file, x0, y0, x1, y1: pixels, end excluded; a line for each box
     COCO  {"images": [{"id", "file_name", "width", "height"}],
            "annotations": [{"image_id", "bbox": [x, y, width, height]}]}
           (categories and segmentations are not used; width and height may be absent)
+    VOC   a file for each image, of its name with .xml: see pascal.py
 
-Images are named by their path below the root, or by its last part where that is unique.
+Images are named by their path below the root, or by its last part where that is unique; in VOC
+without their suffix.
 """
 
 import csv
@@ -14,12 +16,16 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from lupi.data.findings import Findings
 from lupi.data.images.layouts.index import Box
+from lupi.data.images.layouts.pascal import BadXmlError, read_annotation
 from lupi.data.images.layouts.trees import Tree, read_text
 from lupi.errors import LupiError
+
+VOC = ".xml"
 
 
 class Boxes(NamedTuple):
@@ -35,9 +41,27 @@ class ImageNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_last_part: dict[str, list[str]] = defaultdict(list)
+        self._by_stem: dict[str, list[str]] = defaultdict(list)
         self._names = set(names)
-        for name in self._names:
+        for name in sorted(self._names):
             self._by_last_part[name.rpartition("/")[2]].append(name)
+            path = PurePosixPath(name).with_suffix("")
+            for start in range(len(path.parts)):  # cats/1 and 1 of images/cats/1.jpg
+                self._by_stem["/".join(path.parts[start:])].append(name)
+
+    def find_stem(self, given: str, where: str, findings: Findings) -> str | None:
+        """Return the one image of a path without its suffix: the longest end that names any."""
+        parts = given.split("/")
+        for start in range(len(parts)):
+            matches = self._by_stem.get("/".join(parts[start:]), [])
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                detail = f"{len(matches)} images are called {'/'.join(parts[start:])}"
+                findings.add(where, "ambiguous image", detail)
+                return None
+        findings.add(where, "missing image", f"no image below the root is called {parts[-1]}.*")
+        return None
 
     def find(self, given: str, where: str, findings: Findings) -> str | None:
         """Return the one image that is meant; report it if there is none, or more."""
@@ -55,7 +79,9 @@ class ImageNames:
 
 
 def read_boxes(tree: Tree, path: str, names: ImageNames, findings: Findings) -> dict[str, Boxes]:
-    """Return the boxes of each image that a file names."""
+    """Return the boxes of each image that a file names, or that a folder has a file for."""
+    if path in (".", *tree.folders):
+        return dict(_voc(tree, path, names, findings))
     read = _coco if path.lower().endswith(".json") else _csv
     found: dict[str, Boxes] = {}
     for where, given, numbers, size in read(tree, path):
@@ -101,6 +127,23 @@ def _coco(tree: Tree, path: str) -> Iterator[Line]:
         size = image.get("width"), image.get("height")
         known = all(isinstance(length, (int, float)) and length > 0 for length in size)
         yield where, files[image_id], edges, size if known else None
+
+
+def _voc(
+    tree: Tree, folder: str, names: ImageNames, findings: Findings
+) -> Iterator[tuple[str, Boxes]]:
+    start = "" if folder == "." else f"{folder}/"
+    files = [n for n in tree.names if n.startswith(start) and n.lower().endswith(VOC)]
+    if not files:
+        raise LupiError(f"task.boxes: folder {folder} below {tree.root} has no {VOC} files")
+    for file in files:
+        name = names.find_stem(file.removeprefix(start)[: -len(VOC)], file, findings)
+        if name is None:
+            continue
+        try:
+            yield name, Boxes(*read_annotation(tree.read(file)))
+        except (BadXmlError, OSError) as error:
+            findings.add(file, "unreadable annotation", str(error))
 
 
 def read_table(

@@ -1,10 +1,10 @@
-"""Anyone's images: labels from folders or a CSV; x* from a CSV, COCO JSON or masks.
+"""Anyone's images: labels from folders or a CSV; x* from a CSV, COCO JSON, VOC XML or masks.
 
 <class>/*                      images by class, perhaps in one folder, as images/<class>/*, or
 train/<class>/* test/<class>/* the same in parts (also val), or
 any folders, and a CSV         with columns file, label and perhaps part (train, val, test)
 
-boxes: a CSV or JSON file      see box_files.py
+boxes: a CSV or JSON file      see box_files.py; or a folder of VOC XML, . for anywhere
 masks: a folder                the image's path with .png, below it, with or without the first
                                folder: not black on the object, or one of `mask_values` there
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from lupi.data.findings import Findings
-from lupi.data.images.layouts.box_files import Boxes, ImageNames, read_boxes, read_table
+from lupi.data.images.layouts.box_files import VOC, Boxes, ImageNames, read_boxes, read_table
 from lupi.data.images.layouts.index import PARTS, Index, Item, Part, has_image_suffix, is_image
 from lupi.data.images.layouts.trees import Tree, subfolders
 from lupi.errors import LupiError
@@ -29,7 +29,7 @@ class ImageFolder:
     labels: str | None = None
     """A CSV; None: the folders are the classes."""
     boxes: str | None = None
-    """A CSV or a COCO JSON file."""
+    """A CSV, a COCO JSON file, or a folder of PASCAL VOC XML; `.`: beside the images."""
     masks: str | None = None
     """A folder."""
     mask_values: tuple[int, ...] | None = None
@@ -37,10 +37,11 @@ class ImageFolder:
 
     def index(self, tree: Tree, findings: Findings) -> Index:
         """List the images with their regions."""
+        aside = self.masks or (self.boxes if self.boxes in tree.folders else None)
         if self.labels is None:
-            items, classes = _by_folder(tree, self.masks, findings)
+            items, classes = _by_folder(tree, aside, findings, self.boxes == ".")
         else:
-            items = _by_table(tree, self.labels, self.masks, findings)
+            items = _by_table(tree, self.labels, aside, findings)
             classes = sorted({item.label for item in items})
         if self.boxes is not None:
             names = ImageNames(item.name for item in items)
@@ -54,8 +55,13 @@ class ImageFolder:
         return Index(items, classes)
 
 
-def _by_folder(tree: Tree, masks: str | None, findings: Findings) -> tuple[list[Item], list[str]]:
-    """Let folders be classes: those of the root (or of its only folder), or of train there."""
+def _by_folder(
+    tree: Tree, masks: str | None, findings: Findings, has_xml: bool = False
+) -> tuple[list[Item], list[str]]:
+    """Let folders be classes: those of the root (or of its only folder), or of train there.
+
+    `masks` is a folder of annotations, which is no class; with `has_xml` they are beside images.
+    """
     top = ""
     tops = [name for name in subfolders(tree, "") if not _holds_masks_only(tree, name, masks)]
     if len(tops) == 1 and tops != ["train"] and len(subfolders(tree, tops[0])) > 1:
@@ -71,7 +77,7 @@ def _by_folder(tree: Tree, masks: str | None, findings: Findings) -> tuple[list[
         if label not in classes:
             findings.add(folder, "unknown class folder", "train has no such one")
     items = []
-    for name in tree.names:
+    for name in (n for n in tree.names if not (has_xml and n.lower().endswith(VOC))):
         folder = "" if _is_in(name, masks) else name.rpartition("/")[0]
         while folder and folder not in folders:  # images may lie deeper
             folder = folder.rpartition("/")[0]

@@ -1,9 +1,9 @@
-"""A live table of arms x sizes while a comparison runs; plain lines where there is no terminal."""
+"""A live table of arms x sizes while a comparison runs, or a few plain lines."""
 
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -11,19 +11,15 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from lupi.cli.output import say, stderr
-
-if TYPE_CHECKING:
-    from lupi.comparison.jobs import Event
-    from lupi.records import ComparisonRecord, PlannedRun
+from lupi.comparison.jobs import Event
+from lupi.interface.console import MOST_LINES, can_redraw, say, stderr, time_text
+from lupi.records import ComparisonRecord, PlannedRun
 
 
 class LiveTable:
     """Follows the events of a comparison: of its runs, or of the trials before them."""
 
-    def __init__(
-        self, record: "ComparisonRecord", split: str = "test", trials: bool = False
-    ) -> None:
+    def __init__(self, record: ComparisonRecord, split: str = "test", trials: bool = False) -> None:
         """Take what is on disk before the first event; show scores on the rows of `split`."""
         runs = record.trials if trials else record.runs
         self._what, self._split = "trials" if trials else "runs", split
@@ -54,25 +50,21 @@ class LiveTable:
         self._task = self._progress.add_task(self._what, total=len(self._cells), completed=n_done)
         self._n_done = n_done
 
-    def follow(self, events: "Iterable[Event]") -> None:
+    def follow(self, events: Iterable[Event]) -> None:
         """Show the events until they end."""
-        if stderr.is_terminal:
+        if can_redraw():
             with Live(self._view(), console=stderr, refresh_per_second=4) as live:
                 for event in events:
                     self._take(event)
                     live.update(self._view())
         else:
-            started = time.monotonic()
-            for event in events:
-                self._take(event)
-                if event.what in ("finished", "failed"):
-                    self._line(event, time.monotonic() - started)
+            self._follow_in_lines(events)
         if self._peak_memory:
             say(f"memory of a worker: {self._peak_memory / 1e9:.2f} GB at most")
         for text in self._failed:
             say(f"[red]failed[/] {text}")
 
-    def _take(self, event: "Event") -> None:
+    def _take(self, event: Event) -> None:
         self._peak_memory = max(self._peak_memory, event.peak_memory)
         plan = self._cells[event.run_id][0]
         name = f"{plan.arm}, n = {plan.size}, seed {plan.seed}"
@@ -96,22 +88,31 @@ class LiveTable:
             else:
                 self._failed.append(escape(f"{name}: {event.content['error']}"))
 
-    def _add_score(
-        self, run_id: str, result: dict[str, Any], plans: "Iterable[PlannedRun]"
-    ) -> None:
+    def _add_score(self, run_id: str, result: dict[str, Any], plans: Iterable[PlannedRun]) -> None:
         for plan in plans:
             score = result["metrics"].get(self._split, {}).get(self._metric)
             if score is not None:
                 self._scores[plan.arm, plan.size].append(score)
 
-    def _line(self, event: "Event", seconds: float) -> None:
+    def _follow_in_lines(self, events: Iterable[Event]) -> None:
+        """Say now and then how far it is: at even distances, and at the end."""
+        started, n_before, n_all = time.monotonic(), self._n_done, len(self._cells)
+        every = max(1, -(-(n_all - n_before) // MOST_LINES))  # rounded up
+        for event in events:
+            self._take(event)
+            n_now = self._n_done - n_before
+            ended = event.what in ("finished", "failed")
+            if ended and (n_now % every == 0 or self._n_done == n_all):
+                seconds = time.monotonic() - started
+                left = seconds / n_now * (n_all - self._n_done)
+                rest = f", {time_text(left)} left" if self._n_done < n_all else ""
+                say(rf"\[{self._n_done}/{n_all}] {self._ended(event)} ({seconds:.0f} s{rest})")
+
+    def _ended(self, event: Event) -> str:
         plan = self._cells[event.run_id][0]
         score = event.content.get("metrics", {}).get(self._split, {}).get(self._metric)
         shown = "failed" if score is None else f"{self._split} {self._metric} {score:.3f}"
-        say(
-            f"[{self._n_done}/{len(self._cells)}] {plan.arm}, n = {plan.size}, "
-            f"seed {plan.seed}: {shown} ({seconds:.0f} s)".replace("[", r"\[", 1)
-        )
+        return escape(f"{plan.arm}, n = {plan.size}, seed {plan.seed}: {shown}")
 
     def _view(self) -> RenderableType:
         table = Table(

@@ -1,47 +1,22 @@
-"""Options and messages of a comparison that goes on until it is decided."""
+"""Messages of a comparison that adds seeds until it is decided."""
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.markup import escape
 
-from lupi.cli.output import say, time_text
-from lupi.errors import LupiError
-
-if TYPE_CHECKING:
-    from lupi.comparison.plan import Plan
+from lupi.comparison.phases import record_of
+from lupi.comparison.plan import Plan
+from lupi.evidence.open_questions import open_questions, seconds_of
+from lupi.interface.console import say, time_text
+from lupi.records import read_comparison
 
 DEFAULT_BUDGET = 30
-
-UntilDecided = Annotated[
-    bool,
-    typer.Option(
-        "--until-decided",
-        help="Add seeds where they are needed until every question has an answer.",
-    ),
-]
-MaxSeeds = Annotated[
-    int | None,
-    typer.Option(min=2, max=10_000, help="Most seeds of --until-decided. By default 30."),
-]
+"""Seeds at most, unless the user says how many."""
 
 
-def budget(until_decided: bool, max_seeds: int | None) -> int | None:
-    """Return the most seeds that --until-decided may take; None: the plan is fixed."""
-    if not until_decided:
-        if max_seeds is not None:
-            raise LupiError("--max-seeds is for --until-decided; a fixed plan has --set seeds=N")
-        return None
-    return DEFAULT_BUDGET if max_seeds is None else max_seeds
-
-
-def say_what_is_open(plan: "Plan", phase: "Plan", folder: Path) -> None:
+def say_what_is_open(plan: Plan, phase: Plan, folder: Path) -> None:
     """Tell, before the runs of a look, which questions it is for and how long it may take."""
-    from lupi.comparison.phases import record_of
-    from lupi.evidence.open_questions import open_questions, seconds_of
-
     n_seeds = max(Counter((run.arm, run.size) for run, _ in phase.runs).values())
     record = record_of(phase, folder)
     done = {run.plan.run_id for run in record.finished}
@@ -63,9 +38,6 @@ def say_what_is_open(plan: "Plan", phase: "Plan", folder: Path) -> None:
 
 def say_how_it_ended(folder: Path) -> None:
     """Tell whether every question has an answer, or the budget is out."""
-    from lupi.evidence.open_questions import open_questions
-    from lupi.records import read_comparison
-
     record = read_comparison(folder)
     n_seeds = max(Counter((run.plan.arm, run.plan.size) for run in record.runs).values())
     named = ", ".join(f"{arm} at n = {size}" for arm, size in open_questions(record))

@@ -1,0 +1,179 @@
+"""Options that several verbs share: one name, one meaning."""
+
+import csv
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lupi.errors import LupiError
+
+DATA = "Columns: for a table or texts of your own"
+
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="A YAML file, the name of one that comes with lupi, such as `tables/students`, "
+        "a table (CSV, also gzipped, Parquet, Excel), or texts (with --text; JSON lines, too). "
+        "- reads a table or texts from stdin.",
+    ),
+]
+Target = Annotated[
+    str | None, typer.Option(help="Column to predict.", metavar="COLUMN", rich_help_panel=DATA)
+]
+Privileged = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns that are x* (tables only). Write a name that contains a comma in double "
+        "quotes.",
+        metavar="COLUMN,COLUMN",
+        rich_help_panel=DATA,
+    ),
+]
+Text = Annotated[
+    str | None,
+    typer.Option(
+        help="Column with the texts (texts only).", metavar="COLUMN", rich_help_panel=DATA
+    ),
+]
+Rationale = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column with the rationales, which are x*; the text column itself if tags mark "
+        "them there; several columns for several annotators (texts only).",
+        metavar="COLUMN",
+        rich_help_panel=DATA,
+    ),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns to drop, such as names or row numbers (tables only).",
+        metavar="COLUMN,COLUMN",
+        rich_help_panel=DATA,
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        help="Column whose rows of equal value, such as those of one person, are never "
+        "divided between training and test (tables only).",
+        metavar="COLUMN",
+        rich_help_panel=DATA,
+    ),
+]
+Items = Annotated[
+    str | None,
+    typer.Option(
+        help="Column whose rows of equal value are answers to one item: never divided, and "
+        "scored once (tables only).",
+        metavar="COLUMN",
+        rich_help_panel=DATA,
+    ),
+]
+Gold = Annotated[
+    str | None,
+    typer.Option(
+        help="Column with an item's true target, to score against; by default what its "
+        "answers say together (tables only).",
+        metavar="COLUMN",
+        rich_help_panel=DATA,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        help="Column by which training rows precede test rows (tables only).",
+        metavar="COLUMN",
+        rich_help_panel=DATA,
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that says train, val or test for each row (tables only).",
+        metavar="COLUMN",
+        rich_help_panel=DATA,
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that says how much a row counts (tables only).",
+        metavar="COLUMN",
+        rich_help_panel=DATA,
+    ),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout, all else on stderr.")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a setting, such as `train.epochs=20`. May be given several times.",
+    ),
+]
+Out = Annotated[Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Runs at a time, one core each. By default all cores."),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print the result and errors, nothing else.")
+]
+Device = Annotated[
+    str | None,
+    typer.Option(help="cpu, cuda, cuda:1 or mps. By default a GPU if there is one."),
+]
+TensorBoard = Annotated[
+    bool,
+    typer.Option(
+        "--tensorboard", help="Write learning curves for TensorBoard to the folder of the records."
+    ),
+]
+UntilDecided = Annotated[
+    bool,
+    typer.Option(
+        "--until-decided",
+        help="Add seeds where they are needed until every question has an answer.",
+    ),
+]
+MaxSeeds = Annotated[
+    int | None,
+    typer.Option(
+        min=2, max=10_000, help="Maximum number of seeds for --until-decided. By default 30."
+    ),
+]
+
+
+def columns(**given: Any) -> dict[str, Any]:
+    """Return options that name columns as settings of the task; lists are split at commas."""
+    return {
+        name: split_names(value, name) if isinstance(value, list) else value
+        for name, value in given.items()
+    }
+
+
+def split_names(given: list[str], option: str) -> list[str] | None:
+    """Return names that are separated by commas; one that contains a comma is quoted."""
+    names = [name.strip() for line in csv.reader(given, skipinitialspace=True) for name in line]
+    if "" in names:
+        raise LupiError(f"--{option}: a name is empty in {','.join(given)!r}; expected columns")
+    return names or None
+
+
+def changes(set_: list[str] | None, device: str | None) -> dict[str, Any]:
+    """Return the settings that --set and --device change."""
+    from lupi.settings import read_changes
+
+    return read_changes(set_ or []) | ({} if device is None else {"train.device": device})
+
+
+def seed_budget(until_decided: bool, max_seeds: int | None) -> bool | int:
+    """Return what `lupi.compare` takes as `until_decided`."""
+    if max_seeds is not None and not until_decided:
+        raise LupiError("--max-seeds is for --until-decided; a fixed plan has --set seeds=N")
+    return until_decided if max_seeds is None else max_seeds

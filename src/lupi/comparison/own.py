@@ -1,0 +1,27 @@
+"""The comparison of a task that was given in Python: arms, sizes and seeds to start from."""
+
+from typing import Any
+
+from lupi.comparison.table import TRAIN, default_sizes
+from lupi.core import Task
+from lupi.tasks.own import give_task
+
+ARMS: dict[str, dict[str, Any]] = {
+    "no-xstar": {"method": "no-xstar"},
+    "gaussian-dropout": {"method": "gaussian-dropout", "settings": {"variance": 1.0}},
+    "het-dropout": {"method": "het-dropout", "controls": ["shuffled"]},
+}
+
+
+def own_comparison(task: Task, sizes: list[int] | None = None) -> dict[str, Any]:
+    """Return the raw settings of a comparison on a task of the user's own."""
+    sizes = sizes or default_sizes(task.n_rows)
+    named = give_task(task, max(sizes), 0)
+    return {
+        "name": f"own-{named['content'][:8]}",
+        "task": named,
+        "train": dict(TRAIN),
+        "arms": {name: dict(arm) for name, arm in ARMS.items()},
+        "sizes": sizes,
+        "seeds": 10,
+    }

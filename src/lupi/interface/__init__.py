@@ -1,0 +1,1 @@
+"""What `lupi.compare` does, and what the command shares with it: anything given to a verdict."""

@@ -1,0 +1,44 @@
+"""Arms that a user names: those of a comparison that are kept, and other methods."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lupi.errors import LupiError
+from lupi.evidence.roles import REFERENCE_METHOD
+from lupi.settings import unknown_name
+from lupi.train.learners import learners
+
+
+def chosen_arms(
+    given: Sequence[str] | Mapping[str, Any], known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the settings of the arms that are given: all of them, or some by name.
+
+    A name is that of a known arm or else of a method, which gets a shuffled control if it uses
+    x*. The plain model is added: without it there is nothing to compare with.
+    """
+    if isinstance(given, Mapping):
+        return {name: _as_settings(arm) for name, arm in given.items()}
+    names = [given] if isinstance(given, str) else list(given)
+    chosen = {name: _named(name, known) for name in names}
+    if any(arm["method"] == REFERENCE_METHOD for arm in chosen.values()):
+        return chosen
+    plain = next((key for key, arm in known.items() if arm["method"] == REFERENCE_METHOD), None)
+    key = plain or REFERENCE_METHOD
+    return {key: _named(key, known), **chosen}
+
+
+def _as_settings(arm: Any) -> dict[str, Any]:
+    return {"method": arm} if isinstance(arm, str) else dict(arm)
+
+
+def _named(name: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    if name in known:
+        arm: dict[str, Any] = copy.deepcopy(dict(known[name]))
+        return arm
+    if name not in learners():
+        raise LupiError(f"arms: {unknown_name('arm or method', name, [*known, *learners()])}")
+    learner = learners()[name]
+    has_control = learner.uses_xstar and not learner.sees_xstar_at_test and not learner.classical
+    return {"method": name, **({"controls": ["shuffled"]} if has_control else {})}

@@ -1,0 +1,155 @@
+"""`lupi.compare`: from data to a verdict on x*."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lupi.comparison.engines.here import here_engine
+from lupi.comparison.engines.local import local_engine
+from lupi.comparison.jobs import Engine
+from lupi.errors import LupiError
+from lupi.interface.callbacks import Callback
+from lupi.interface.console import hushed
+from lupi.interface.looks import DEFAULT_BUDGET
+from lupi.interface.result import Comparison
+from lupi.interface.running import run_comparison
+from lupi.interface.sources import settings_from
+
+Names = str | Sequence[str]
+
+
+def compare(
+    data: Any,
+    *,
+    target: str | None = None,
+    privileged: Names | None = None,
+    text: str | None = None,
+    rationale: Names | None = None,
+    ignore: Names | None = None,
+    groups: str | None = None,
+    items: str | None = None,
+    gold: str | None = None,
+    time: str | None = None,
+    split: str | None = None,
+    weights: str | None = None,
+    arms: Sequence[str] | Mapping[str, Any] | None = None,
+    sizes: Sequence[int] | None = None,
+    seeds: int | Sequence[int] | None = None,
+    until_decided: bool | int = False,
+    device: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    folder: str | Path | None = None,
+    processes: int | None = None,
+    quiet: bool = False,
+    callback: Callback | None = None,
+    tensorboard: bool = False,
+    **task: Any,
+) -> Comparison:
+    """Train every arm at every size with every seed, and judge whether x* helped.
+
+    What has a result in `folder` is not run again: interrupt it at any time, call it again with
+    the same arguments, and it goes on to the same numbers.
+
+    Args:
+        data: a pandas DataFrame; the path of a table or of texts; settings of a comparison as a
+            mapping, as the path of a YAML file or as a name that comes with lupi, such as
+            `"demo"`; or a task of your own, such as a `lupi.DatasetTask`.
+        target: column to predict.
+        privileged: columns that are x* (tables).
+        text: column with the texts (texts only).
+        rationale: column with the rationales, which are x* (texts only).
+        ignore: columns to drop, such as names or row numbers (tables).
+        groups: column whose rows of equal value, such as those of one person, are never divided
+            between training and test (tables).
+        items: column whose rows of equal value are answers to one item: never divided, and scored
+            once (tables).
+        gold: column with an item's true target, to score against; by default what its answers say
+            together (tables).
+        time: column by which training rows precede test rows (tables).
+        split: column that says train, val or test for each row (tables).
+        weights: column that says how much a row counts (tables).
+        arms: names of arms to keep, or of other methods to add with a shuffled control; or the
+            settings of all arms, by name. The plain model, `no-xstar`, is always among them.
+        sizes: numbers of training rows.
+        seeds: how many replicates, or which seeds. 10 by default for data of your own.
+        until_decided: add seeds where they are needed until every question has an answer; a number
+            is the most seeds, True stands for 30.
+        device: cpu, cuda, cuda:1 or mps; by default a GPU if there is one.
+        changes: other settings by their path, such as `{"train.epochs": 20}`.
+        folder: of the records; by default runs/NAME.
+        processes: runs at a time, one core each; by default as many as there are cores. A task of
+            your own is run in this process.
+        quiet: show no progress and no messages.
+        callback: called as callback(run, event) with what happens to each run: `run` has `arm`,
+            `size`, `seed` and `run_id`; `event.what` is started, epoch, finished or failed, and
+            `event.content` a row of metrics, a result or an error.
+        tensorboard: write learning curves to `tensorboard/` in the folder of the records.
+        task: other settings of the table or the texts, such as `metric="auc"`.
+
+    Returns:
+        The `Comparison`: `.verdict`, `.to_frame()`, `.report(path)`, `.student()`.
+
+    Example:
+        >>> result = lupi.compare(frame, target="late", privileged=["rain", "traffic"])
+        >>> result.verdict
+    """
+    columns = {
+        "target": target,
+        "privileged": _names(privileged),
+        "text": text,
+        "rationale": _names(rationale),
+        "ignore": _names(ignore),
+        "groups": groups,
+        "items": items,
+        "gold": gold,
+        "time": time,
+        "split": split,
+        "weights": weights,
+        **task,
+    }
+    if callback is not None and tensorboard:
+        raise LupiError("give either callback or tensorboard, not both")
+    replaced = {"sizes": _plain(sizes), "seeds": _plain(seeds), "train.device": device}
+    every = {**(changes or {}), **{key: v for key, v in replaced.items() if v is not None}}
+    place = Path(folder) if folder is not None else None
+    with hushed(quiet), torch.random.fork_rng(devices=[]):  # the caller's draws do not change
+        raw = settings_from(data, columns, every, place, arms)
+        engine = make_engine(raw, processes)
+        budget = seed_budget(until_decided)
+        return run_comparison(
+            raw, place, engine, budget, callback=callback, tensorboard=tensorboard
+        )
+
+
+def seed_budget(until_decided: bool | int) -> int | None:
+    """Return the most seeds of a comparison that goes on until it is decided; None: it does not."""
+    if isinstance(until_decided, bool):
+        return DEFAULT_BUDGET if until_decided else None
+    if until_decided < 2:
+        raise LupiError(f"until_decided: expected 2 seeds or more, got {until_decided}")
+    return until_decided
+
+
+def make_engine(raw: Mapping[str, Any], processes: int | None) -> Engine:
+    """Return worker processes; for a task that only this process knows, this process."""
+    if isinstance(raw.get("task"), Mapping) and raw["task"].get("name") == "own":
+        if processes not in (None, 1):
+            raise LupiError(
+                "processes: a task of your own is run in this process; give 1, or leave it out. "
+                'More cores are used with changes={"train.n_threads": 2}'
+            )
+        return here_engine()
+    return local_engine(processes)
+
+
+def _names(given: Names | None) -> list[str] | None:
+    """Return column names as a list: a text is one name, whatever it contains."""
+    if given is None:
+        return None
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _plain(given: Any) -> Any:
+    return list(given) if isinstance(given, Sequence | range) else given

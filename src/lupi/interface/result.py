@@ -1,0 +1,185 @@
+"""What `lupi.compare` returns: the verdict, every run's scores, the page and the students."""
+
+import io
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lupi.evidence.answer import Summary, Verdict
+from lupi.evidence.judgement import Judgement
+from lupi.evidence.roles import is_candidate
+from lupi.evidence.summary import summarise, to_json
+from lupi.files import write_text
+from lupi.records import ComparisonRecord, RunRecord, read_comparison
+from lupi.report.outcome import outcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WIDTH = 80
+
+
+class Comparison:
+    """A comparison, finished or not, as its folder records it: print it, or show it in a notebook.
+
+    Args:
+        folder: what `lupi.compare` or `lupi compare` wrote.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.record: ComparisonRecord = read_comparison(self.folder)
+        """What is on disk: settings, arms, planned runs and their results."""
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Everything that was judged, as data."""
+        return summarise(self.record)
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a few words, such as `x* helps`."""
+        return outcome(self.summary).label
+
+    @property
+    def headline(self) -> str:
+        """The answer in a sentence: which arm, at which sizes, by how much, how sure."""
+        return self.summary.headline
+
+    @property
+    def verdicts(self) -> dict[tuple[str, int], Verdict]:
+        """The verdict on each arm that trains with x*, at each size."""
+        return self.judgement.verdicts
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the verdict must know."""
+        return self.summary.warnings
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """The last line of the error of each run that failed, by arm, size and seed."""
+        return {
+            f"{run.plan.arm}, n = {run.plan.size}, seed {run.plan.seed}": _last_line(run.failure)
+            for run in self.record.runs
+            if run.failure is not None
+        }
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every planned run has a result."""
+        return len(self.record.finished) == len(self.record.runs)
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """Differences to every control with intervals and p-values, as `lupi.judge` returns."""
+        summary = self.summary
+        return Judgement(
+            headline=summary.headline,
+            metric=summary.metric,
+            higher_is_better=summary.higher_is_better,
+            reference=summary.reference,
+            methods=tuple(arm.name for arm in summary.arms if is_candidate(arm)),
+            alpha=summary.alpha,
+            looks=summary.looks,
+            arms=summary.arms,
+            warnings=summary.warnings,
+        )
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row per planned run: arm, size, seed, score (on test rows), all metrics.
+
+        Runs without a result have a missing score.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([self._row(run) for run in self.record.runs])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the judged comparison in plain types: what `lupi compare --json` prints."""
+        return to_json(self.summary)
+
+    def report(self, path: str | Path | None = None, *, command: str | None = None) -> Path:
+        """Write the page (one HTML file that opens offline) and return its path.
+
+        Args:
+            path: by default report.html in the folder of the records.
+            command: what repeats the comparison; by default `lupi compare` with its settings.
+        """
+        from lupi.report.page.document import render
+
+        path = Path(path) if path is not None else self.folder / "report.html"
+        write_text(path, render(self.record, self.summary, command))
+        return path
+
+    def student(
+        self, arm: str | None = None, size: int | None = None, seed: int | None = None
+    ) -> Any:
+        """Load a trained student, which predicts from x alone.
+
+        Args:
+            arm: by default the one with the best validation scores; test rows have no say.
+            size: training rows; by default the most that all arms have.
+            seed: by default the one with the best validation score.
+
+        Returns:
+            A `Student` with `predict`; of a comparison on a task of one's own, the network itself,
+            an `nn.Module` in `eval()`.
+        """
+        from lupi.ship.pick import pick_run
+        from lupi.ship.student import load_student
+        from lupi.train.saved.finished import read_finished
+
+        picked = pick_run(self.folder, arm, size, seed)
+        if self.record.settings["task"]["name"] == "own":
+            return read_finished(picked.folder).student
+        return load_student(picked.folder)
+
+    def _row(self, run: RunRecord) -> dict[str, Any]:
+        arm = next(arm for arm in self.record.arms if arm.name == run.plan.arm)
+        result = run.result or {}
+        metrics = result.get("metrics", {})
+        return {
+            "arm": run.plan.arm,
+            "method": arm.method,
+            "control": arm.control,
+            "size": run.plan.size,
+            "seed": run.plan.seed,
+            "score": metrics.get("test", {}).get(self.record.metric.name, float("nan")),
+            "status": result.get("status", "failed" if run.failure else "not run"),
+            "collapsed": result.get("collapsed"),
+            **{
+                f"{split}_{name}": value
+                for split, scores in metrics.items()
+                for name, value in scores.items()
+            },
+            "run": run.plan.run_id,
+        }
+
+    def __repr__(self) -> str:
+        """Return one line: the name, the verdict, how many runs, where."""
+        return (
+            f"<Comparison {self.summary.comparison!r}: {self.verdict}; {len(self.record.finished)} "
+            f"of {len(self.record.runs)} runs, in {self.folder}>"
+        )
+
+    def __str__(self) -> str:
+        """Return what `lupi compare` prints."""
+        from rich.console import Console
+
+        from lupi.report.terminal import summary_table
+
+        text = io.StringIO()
+        Console(file=text, width=WIDTH, color_system=None).print(summary_table(self.summary))
+        return text.getvalue()
+
+    def _repr_html_(self) -> str:
+        """Return verdict, table and warnings for a notebook."""
+        page = self.folder / "report.html"
+        link = f'<p><a href="{escape(str(page))}">{escape(str(page))}</a></p>'
+        return f"<h4>{escape(self.verdict)}</h4>{self.judgement._repr_html_()}{link}"
+
+
+def _last_line(text: str) -> str:
+    return text.strip().splitlines()[-1] if text.strip() else ""

@@ -1,0 +1,152 @@
+"""What a user gives (a frame, a table, texts, settings, a task) as the settings of a comparison."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lupi.errors import LupiError
+
+URL = re.compile(r"[a-z][a-z0-9+]+:/", re.IGNORECASE)
+TEXT_ONLY = ("text", "rationale")
+TABLE_ONLY = ("privileged", "ignore", "groups", "items", "gold", "time", "split")
+
+Columns = Mapping[str, Any]
+"""Settings of the task, above all what each column is for; None: not given."""
+
+
+def settings_from(
+    data: Any,
+    columns: Columns,
+    changes: Mapping[str, Any] = {},
+    folder: Path | None = None,
+    arms: Sequence[str] | Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the raw settings of the comparison that data and columns stand for.
+
+    Args:
+        data: a pandas DataFrame, the path of a table, of texts or of a settings file (or the name
+            of one that comes with lupi), settings as a mapping, or a `Task`.
+        columns: settings of the task that tables and texts need; None: not given.
+        changes: values by the path of a setting, such as `train.epochs`.
+        folder: of the records, where a data frame is kept, too.
+        arms: some by name, or the settings of all; by default those that data stand for.
+    """
+    from lupi.settings import assign
+
+    raw = _raw(data, columns, changes, folder)
+    if arms is not None:
+        from lupi.interface.arms import chosen_arms
+
+        raw = {**raw, "arms": chosen_arms(arms, raw.get("arms", {}))}
+    return assign(raw, changes)
+
+
+def _raw(
+    data: Any, columns: Columns, changes: Mapping[str, Any], folder: Path | None
+) -> dict[str, Any]:
+    given = {name: value for name, value in columns.items() if value is not None}
+    if isinstance(data, Mapping):
+        _refuse(given, "settings have a `task` of their own")
+        return dict(data)
+    if isinstance(data, str | Path):
+        if str(data) == "-":
+            return _from_stdin(given, changes, folder)
+        return _from_path(Path(data), given, changes)
+    if _is_frame(data):
+        return _from_frame(data, given, changes, folder)
+    if hasattr(data, "splits") and hasattr(data, "network"):
+        from lupi.comparison.own import own_comparison
+
+        _refuse(given, "a task has its rows already")
+        return own_comparison(data, changes.get("sizes"))
+    raise LupiError(
+        "data: expected a pandas DataFrame, a path, settings (a mapping) or a Task, got "
+        f"{type(data).__name__}"
+    )
+
+
+def _is_frame(data: Any) -> bool:
+    """Tell a data frame of pandas without importing pandas for it."""
+    return any(cls.__module__.startswith("pandas.") for cls in type(data).__mro__) and hasattr(
+        data, "columns"
+    )
+
+
+def _from_frame(
+    frame: Any, given: Mapping[str, Any], changes: Mapping[str, Any], folder: Path | None
+) -> dict[str, Any]:
+    from lupi.interface.frames import frame_identity, store_frame
+    from lupi.records import default_folder
+
+    name = f"{'texts' if 'text' in given else 'table'}-{frame_identity(frame)}"
+    path = store_frame(frame, folder or default_folder(name))
+    raw = _own_data(path, given, changes, "the data frame")
+    return {**raw, "name": name}
+
+
+def _from_stdin(
+    given: Mapping[str, Any], changes: Mapping[str, Any], folder: Path | None
+) -> dict[str, Any]:
+    from lupi.interface.frames import name_bytes, store_bytes
+    from lupi.records import default_folder
+
+    content = sys.stdin.buffer.read()
+    name = f"stdin-{name_bytes(content)}"
+    path = store_bytes(content, folder or default_folder(name))
+    return {**_own_data(path, given, changes, "stdin"), "name": name}
+
+
+def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    from lupi.configs import read_settings
+    from lupi.data.tables.reading import TABLES
+
+    if URL.match(str(path)):
+        raise LupiError(f"{path} is a URL; lupi reads files: download it, and give the file")
+    if "text" in given or path.name.lower().endswith(TABLES):
+        return _own_data(path, given, changes, str(path))
+    for name in given:
+        raise LupiError(
+            f"{name}: it is for tables ({', '.join(TABLES)}) and texts; {path} is taken for "
+            f"settings, where it is task.{name}"
+        )
+    return read_settings(path)
+
+
+def _own_data(
+    path: Path, given: Mapping[str, Any], changes: Mapping[str, Any], what: str
+) -> dict[str, Any]:
+    """Return the comparison that columns stand for; changes of the task count already."""
+    from lupi.comparison.table import table_comparison
+    from lupi.comparison.text import text_comparison
+    from lupi.settings import assign
+
+    of_task = {key: value for key, value in changes.items() if key.startswith("task.")}
+    task = assign({"task": {"path": str(path), **given}}, of_task)["task"]
+    if "text" in given:
+        for name in TABLE_ONLY:
+            if name in given:
+                raise LupiError(f"{name}: it is for tables, not for texts; leave it out")
+        _require(task, ("target", "rationale"), what, "texts", "--target y --rationale spans")
+        return text_comparison(task)
+    for name in TEXT_ONLY:
+        if name in given:
+            raise LupiError(f"{name}: it is for texts, with `text` (--text); leave it out")
+    _require(task, ("target", "privileged"), what, "a table", "--target y --privileged a,b")
+    return table_comparison(task)
+
+
+def _require(
+    task: Mapping[str, Any], names: Sequence[str], what: str, kind: str, example: str
+) -> None:
+    if any(not task.get(name) for name in names):
+        raise LupiError(
+            f"{what} is taken for {kind}, which needs {' and '.join(f'`{n}`' for n in names)}: "
+            f"on the command line, give {example}"
+        )
+
+
+def _refuse(given: Mapping[str, Any], instead: str) -> None:
+    for name in given:
+        raise LupiError(f"{name}: it is for tables and texts; {instead}")
