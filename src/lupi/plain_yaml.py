@@ -13,7 +13,7 @@ MAX_VALUES = 100_000
 def load_plain(text: str) -> Any:
     """Return the value that a text stands for; a ValueError says what is wrong with it."""
     if len(text) > MAX_TEXT:
-        raise ValueError(f"it is longer than {MAX_TEXT:,} letters")
+        raise ValueError(f"it is longer than {MAX_TEXT:,} characters")
     try:
         value = yaml.load(text, _Loader)  # a SafeLoader
         json.dumps(value)
@@ -42,9 +42,9 @@ class _Loader(yaml.SafeLoader):
         if node is None:
             return None
         if is_alias and node not in self._sizes:
-            raise yaml.YAMLError("an alias stands for something that contains it")
+            raise yaml.YAMLError("an alias contains itself")
         self._n_values += self._sizes[node] if is_alias else 1
         if self._n_values > MAX_VALUES:
-            raise yaml.YAMLError(f"it stands for more than {MAX_VALUES:,} values")
+            raise yaml.YAMLError(f"it expands to more than {MAX_VALUES:,} values")
         self._sizes.setdefault(node, self._n_values - before)
         return node

@@ -241,7 +241,7 @@ def _check_belonging(
             first = run, task
         elif task != first[1]:
             raise LupiError(
-                f"{run.folder.parent} holds runs on two data sets: {_shown(first[1], task)} in "
+                f"{run.folder.parent} holds runs on two datasets: {_shown(first[1], task)} in "
                 f"{first[0].plan.run_id} and {_shown(task, first[1])} in {run.plan.run_id}; "
                 "keep them in comparisons of their own"
             )

@@ -254,15 +254,15 @@ SHARD_ROWS = (
 TEXT = ("from lupi.data.text.parallel_text import read_lines", "read_lines(path)")
 RECORD = ("from lupi.files import read_json", "read_json(path)")
 BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
-    (yaml_laughs, ".yaml", YAML, "stands for more than 100,000 values"),
-    (yaml_merges, ".yaml", YAML, "stands for more than 100,000 values"),
-    (yaml_circle, ".yaml", YAML, "stands for something that contains it"),
+    (yaml_laughs, ".yaml", YAML, "expands to more than 100,000 values"),
+    (yaml_merges, ".yaml", YAML, "expands to more than 100,000 values"),
+    (yaml_circle, ".yaml", YAML, "an alias contains itself"),
     (yaml_depth, ".yaml", YAML, "nested too deeply"),
-    (yaml_endless, ".yaml", YAML, "longer than 1,048,576 letters"),
+    (yaml_endless, ".yaml", YAML, "longer than 1,048,576 characters"),
     (png_100_megapixels, ".png", IMAGE, "BadImageError"),
     (png_100_megapixels, ".streamed.png", STREAMED, "BadImageError"),
-    (shard_of_a_header, "", SHARD, "'000000000.png' is no file of at most 536,870,912 bytes"),
-    (shard_of_a_large_image, "", SHARD, "is no file of at most 536,870,912 bytes"),
+    (shard_of_a_header, "", SHARD, "'000000000.png' is not a file of at most 536,870,912 bytes"),
+    (shard_of_a_large_image, "", SHARD, "is not a file of at most 536,870,912 bytes"),
     (shard_of_a_cut_image, "", SHARD, "it is cut off in '000000000.png'"),
     (rows_of_many_boxes, "", SHARD_ROWS, "has 50,000 boxes of one image: too many"),
     (parquet_of_a_billion_rows, ".parquet", TABLE, "201,000,000 rows of 1 columns"),

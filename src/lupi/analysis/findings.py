@@ -185,18 +185,18 @@ def _diagnosis(
             yield f"All {site.unit}s have the same: plain Gaussian noise of variance {mean:.3g}."
     else:
         yield (
-            f"x* enters: from row to row the variance of a {site.unit} changes by a factor of "
+            f"x* has an effect: between rows, the variance of a {site.unit} changes by a factor of "
             f"{math.exp(site.between):.3g} (one standard deviation)."
         )
     if mean < NO_NOISE:
         yield f"There is hardly any noise: its mean variance is {mean:.2g}."
     if mean > LOUD:
-        yield f"The noise is as loud as it may be: its mean variance is {mean:.3g}."
+        yield f"The noise is at its upper limit: its mean variance is {mean:.3g}."
     if inside is not None and outside is not None and not site.collapsed:
         yield f"Inside the region the variance is {inside:.3g} in the mean, outside {outside:.3g}."
     if seen.control != "real":
         yield (
-            f"x* is {seen.control} here, a control: what the noise goes with is not this row's x*."
+            f"x* is {seen.control} here, a control: the noise does not follow this row's own x*."
         )
     if not site.collapsed:
         yield _of_groups(groups, difference)

@@ -32,7 +32,7 @@ def check_classical(model: type[Classical], task: Task) -> None:
     if task.xstar_kind not in model.kinds:
         raise LupiError(f"{model.name} can't use x* of kind {task.xstar_kind}; it uses vectors")
     if task.output_kind not in model.output_kinds:
-        raise LupiError(f"{model.name} tells classes apart; the target is a number here")
+        raise LupiError(f"{model.name} is a classifier; the target is a number here")
 
 
 def score_classical(

@@ -83,7 +83,7 @@ class SVMPlus(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"SVMPlus tells classes apart; y has one class: {shown(self.classes_[0])}"
+                f"SVMPlus needs two classes; y has one class: {shown(self.classes_[0])}"
             )
         self._gamma = _width(self.gamma, X, weights)
         K = self._kernel(X, X)

@@ -44,8 +44,8 @@ class Findings:
         """Raise for the first bad thing if that is the policy."""
         if self.bad and self.on_bad == "stop":
             raise LupiError(
-                f"{self.bad[0]}. Mend or remove it, or set task.on_bad to skip: such things are "
-                "then left out and counted"
+                f"{self.bad[0]}. Fix or remove it, or set task.on_bad to skip, which skips "
+                "and counts such cases"
             )
 
     def counts(self) -> dict[str, int]:

@@ -184,7 +184,7 @@ class LupiTextRegressor(RegressorMixin, LupiTextEstimator):  # type: ignore[misc
         texts, y = check_texts(X), column_or_1d(y).astype(np.float64)
         check_consistent_length(texts, y)
         if not np.isfinite(y).all():
-            raise ValueError("y has values that are not finite; leave these texts out")
+            raise ValueError("y has values that are not finite; drop these texts")
         self.y_mean_, self.y_scale_ = float(y.mean()), float(y.std()) or 1.0
         scaled = ((y - self.y_mean_) / self.y_scale_).astype(np.float32)
         self._fit(texts, scaled, None, rationales)

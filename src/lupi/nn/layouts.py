@@ -143,6 +143,8 @@ def map_sites(net: nn.Module, x: Tensor, last: str | None = None) -> dict[str, t
     if last is None:
         return maps
     if last not in maps:
-        raise LupiError(f"site: {last!r} is no site with a map; those with one: {', '.join(maps)}")
+        raise LupiError(
+            f"site: {last!r} is not a site with a map; sites with a map: {', '.join(maps)}"
+        )
     names = list(maps)
     return {name: maps[name] for name in names[: names.index(last) + 1]}

@@ -25,7 +25,9 @@ def check_manifest(folder: Path, used: Iterable[str]) -> None:
     """
     sums = read_json(folder / MANIFEST).get("sha256")
     if not isinstance(sums, dict) or not sums:
-        raise LupiError(f"{folder / MANIFEST} holds no sums: this is no folder of `lupi export`")
+        raise LupiError(
+            f"{folder / MANIFEST} holds no checksums: `lupi export` did not write this folder"
+        )
     for name, expected in sums.items():
         path = folder / name
         if path.parent != folder or not path.is_file():

@@ -88,7 +88,9 @@ def load_student(folder: str | Path) -> Student:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise LupiError(f"{folder} is no folder; give one of `lupi export`, or of a finished run")
+        raise LupiError(
+            f"{folder} is not a folder; give one of `lupi export`, or of a finished run"
+        )
     if not (folder / MANIFEST).exists():
         return _of_run(find_run(folder))
     check_manifest(folder, (DESCRIPTION, ONNX, WEIGHTS))
@@ -126,7 +128,7 @@ def describe_run(folder: Path) -> Description:
         raise LupiError(f"{folder} is a run of translation, whose student `lupi translate` uses")
     if not (folder / STUDENT).exists():
         raise LupiError(
-            f"{folder} left no student ({STUDENT}): {settings.method} is no network, or the run "
+            f"{folder} left no student ({STUDENT}): {settings.method} is not a network, or the run "
             "diverged before its first score"
         )
     method = find_method(settings.method)

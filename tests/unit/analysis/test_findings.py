@@ -79,7 +79,7 @@ def test_collapse_in_words() -> None:
 
 
 def test_too_little_and_too_much_noise_are_said() -> None:
-    for scale, word in ((1e-5, "hardly any noise"), (80.0, "as loud as it may be")):
+    for scale, word in ((1e-5, "hardly any noise"), (80.0, "at its upper limit")):
         (found,) = find(observed(site(scale * more_noise_for_right(1)))).sites
         assert any(word in text for text in found.diagnosis)
 

@@ -83,7 +83,7 @@ def test_images_are_refused() -> None:
 
 
 def test_a_number_to_predict_is_refused_by_what_tells_classes_apart() -> None:
-    with pytest.raises(LupiError, match="svm-plus tells classes apart; the target is a number"):
+    with pytest.raises(LupiError, match="svm-plus is a classifier; the target is a number"):
         check_classical(CLASSICAL["svm-plus"], table_task("hours").for_run(60, 0))
 
 

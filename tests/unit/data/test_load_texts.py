@@ -140,7 +140,7 @@ def test_the_vocabulary_is_that_of_the_most_texts() -> None:
     assert choose_words(texts, 5, 1, 10).tolist() == [1, 2, 0, 3]
     assert choose_words(texts, 5, 2, 10).tolist() == [1, 2]
     assert choose_words(texts, 5, 1, 1).tolist() == [1]
-    with pytest.raises(LupiError, match="no word stands in 4 of the 3 texts"):
+    with pytest.raises(LupiError, match="no word occurs in 4 of the 3 texts"):
         choose_words(texts, 5, 4, 10)
 
 

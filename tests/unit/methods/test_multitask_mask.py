@@ -56,5 +56,5 @@ def test_the_decoder_goes_back_through_the_sizes_of_the_student(
 
 
 def test_a_site_without_a_map_is_refused() -> None:
-    with pytest.raises(LupiError, match=r"'head\.drop1' is no site with a map"):
+    with pytest.raises(LupiError, match=r"'head\.drop1' is not a site with a map"):
         build(site="head.drop1")

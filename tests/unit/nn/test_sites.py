@@ -128,7 +128,7 @@ def test_map_sites_end_with_the_one_that_is_named() -> None:
     x = torch.randn(2, 1, 6, 6)
     assert map_sites(net, x) == {"1": torch.Size([4, 4, 4]), "3": torch.Size([2, 2, 2])}
     assert list(map_sites(net, x, "1")) == ["1"]
-    with pytest.raises(LupiError, match="'5' is no site with a map; those with one: 1, 3"):
+    with pytest.raises(LupiError, match="'5' is not a site with a map; sites with a map: 1, 3"):
         map_sites(net, x, "5")
     with pytest.raises(LupiError, match="no site with a map; place a `Site`"):
         map_sites(nn.Sequential(Site()), torch.zeros(2, 3))

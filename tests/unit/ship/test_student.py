@@ -184,19 +184,19 @@ def test_a_folder_that_is_not_whole_is_refused(shipped: Path, tmp_path: Path) ->
     with pytest.raises(LupiError, match=r"student.safetensors is missing"):
         lupi.load_student(shipped)
     (shipped / "manifest.json").write_text("{}")
-    with pytest.raises(LupiError, match="holds no sums"):
+    with pytest.raises(LupiError, match="holds no checksums"):
         lupi.load_student(shipped)
     (shipped / "manifest.json").write_text('{"sha256": {"../secret": "0"}}')
     with pytest.raises(LupiError, match="is missing"):
         lupi.load_student(shipped)
-    with pytest.raises(LupiError, match="is no folder"):
+    with pytest.raises(LupiError, match="is not a folder"):
         lupi.load_student(tmp_path / "nothing")
 
 
 def test_what_needs_xstar_is_no_student(tmp_path: Path) -> None:
     with pytest.raises(LupiError, match="can't predict without x"):
         lupi.load_student(table_run(tmp_path, method="oracle"))
-    with pytest.raises(LupiError, match="linear is no network"):
+    with pytest.raises(LupiError, match="linear is not a network"):
         lupi.load_student(table_run(tmp_path, method="linear"))
 
 

@@ -77,7 +77,7 @@ def odd_columns(frame: "pd.DataFrame", kinds: Mapping[str, ColumnKind]) -> Itera
         given = frame[name].dropna()
         n_values = given.nunique()
         if n_values < 2:
-            yield f"column {name!r} has {n_values or 'no'} value in all rows: it tells nothing"
+            yield f"column {name!r} has {n_values or 'no'} value in all rows: it says nothing"
         elif kind == "category" and n_values > max(MAX_CATEGORIES, FREE_TEXT * len(given)):
             yield (
                 f"column {name!r} has {n_values:,} different texts in {len(given):,} rows: only "

@@ -194,7 +194,7 @@ def _check_target(target: "pd.Series[Any]", kind: Kind, path: Path, varies: bool
         first = int(np.flatnonzero(bad)[0]) + 1
         raise LupiError(
             f"{path}: target {target.name!r} is missing or not finite in {bad.sum()} of "
-            f"{len(bad)} rows, the first of them row {first}: leave these rows out"
+            f"{len(bad)} rows, the first of them row {first}: drop these rows"
         )
     if varies and target.nunique() < 2:
         raise LupiError(

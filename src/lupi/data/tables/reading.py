@@ -160,12 +160,12 @@ def _first_lines(path: Path, content: bytes) -> list[str]:
     end = content.find(b"\n", N_BYTES_SNIFFED)
     start = content if end < 0 else content[:end]
     if b"\0" in start:
-        raise LupiError(f"table {path} is no text file; expected CSV, or Parquet in a .parquet")
+        raise LupiError(f"table {path} is not a text file; expected CSV, or Parquet in a .parquet")
     try:
         text = start.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise LupiError(
-            f"table {path} is no UTF-8 text ({error.reason} at byte {error.start}); "
+            f"table {path} is not UTF-8 text ({error.reason} at byte {error.start}); "
             "save it as UTF-8"
         ) from None
     lines = [line for line in re.split(r"\r\n|\r|\n", text) if line.strip()]

@@ -71,7 +71,9 @@ class TextFileSettings(Settings):
             raise ValueError(f"target: {self.target!r} is also named as text or rationale")
         has_tags = self.text in self.rationale
         if has_tags and (len(self.rationale) > 1 or self.rationale_form not in ("auto", "tags")):
-            raise ValueError("rationale: the text column means tags, and stands alone")
+            raise ValueError(
+                "rationale: the text column means tags and can't be combined with others"
+            )
         if self.rationale_form == "tags" and not has_tags:
             raise ValueError("rationale_form: tags are in the text; name the text column")
         if self.rationale_form != "auto" and not self.rationale:

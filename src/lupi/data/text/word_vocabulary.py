@@ -46,5 +46,5 @@ def choose_words(
     order = np.argsort(-counts, kind="stable")[:max_words]
     chosen = order[counts[order] >= min_count]
     if not len(chosen):
-        raise LupiError(f"min_count: no word stands in {min_count} of the {len(texts)} texts")
+        raise LupiError(f"min_count: no word occurs in {min_count} of the {len(texts)} texts")
     return chosen.astype(np.int64)

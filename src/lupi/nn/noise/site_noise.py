@@ -45,7 +45,7 @@ class NoisePass:
         """Return the penalty of each row, (B,), over the sites that the pass came by."""
         if not self._variances:
             raise LupiError(
-                f"no pass came by a site of the noise: {', '.join(self._noise.sites)}; "
+                f"the forward pass used no site with noise: {', '.join(self._noise.sites)}; "
                 "name sites that the network uses"
             )
         variances = list(self._variances.values())

@@ -65,9 +65,7 @@ def write_figures(summary: Summary, folder: Path) -> list[Path]:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise LupiError(
-            "figures for papers need matplotlib, which is not here: pip install 'lupi[figures]'"
-        ) from None
+        raise LupiError("figures for papers need matplotlib: pip install 'lupi[figures]'") from None
     written = []
     with mpl.rc_context(STYLE):
         for each in _figures(summary):

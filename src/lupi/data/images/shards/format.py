@@ -179,7 +179,7 @@ def _check_arrays(of_part: Mapping[str, NDArray[Any]], n_rows: int) -> None:
             raise ValueError(f"{name} has {array.dtype} of shape {array.shape} for {n_rows} rows")
     keys, sizes, n_boxes, boxes = (of_part[name] for name in ("key", "size", "n_boxes", "boxes"))
     if len(np.unique(keys)) < n_rows or keys.min(initial=0) < 0:
-        raise ValueError("keys are not there once")
+        raise ValueError("duplicate keys")
     if not 1 <= sizes.min(initial=1) <= sizes.max(initial=1) <= MAX_PIXELS:
         raise ValueError("images without a size")
     if n_boxes.min(initial=0) < 0 or sum(n_boxes.tolist()) != len(boxes):
@@ -244,7 +244,7 @@ def read_shard(
                     return
     except (OSError, EOFError, tarfile.TarError) as error:
         raise LupiError(f"{where} can't be read: {error}") from None
-    raise LupiError(f"{where} ends after {place + 1} images of {len(keys)}: it is not whole")
+    raise LupiError(f"{where} ends after {place + 1} images of {len(keys)}: it is incomplete")
 
 
 def _members(file: Any) -> Iterator[tuple[str, bytes]]:
@@ -256,7 +256,7 @@ def _members(file: Any) -> Iterator[tuple[str, bytes]]:
         member = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
         if member.type != tarfile.REGTYPE or not 0 <= member.size <= MAX_FILE_BYTES:
             raise tarfile.ReadError(
-                f"{member.name!r} is no file of at most {MAX_FILE_BYTES:,} bytes"
+                f"{member.name!r} is not a file of at most {MAX_FILE_BYTES:,} bytes"
             )
         content = read_at_most(file, member.size)
         padding = -member.size % tarfile.BLOCKSIZE
