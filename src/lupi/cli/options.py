@@ -105,6 +105,15 @@ Weights = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        help="Score that the verdict is about, such as mae or f1_macro; all are recorded (tables "
+        "and texts).",
+        metavar="NAME",
+        rich_help_panel=DATA,
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on stdout, all else on stderr.")
 ]

@@ -81,6 +81,8 @@ class Cell:
     """What the verdict is about, such as "data like these"; None: the record does not say."""
     scores: dict[int, float] = field(default_factory=dict, hash=False)
     """Test score by seed."""
+    recorded: dict[str, float] = field(default_factory=dict, hash=False)
+    """Mean of every test score that runs recorded, by its name; the verdict is about one of them."""
 
     @property
     def deciding(self) -> Difference | None:

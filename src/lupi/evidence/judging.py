@@ -137,6 +137,7 @@ def _cell(
         verdict="reference" if runs.is_planned else "not run",
         scope=rule.design.scope(size) if rule.design else None,
         scores=dict(runs.scores),
+        recorded={name: fmean(values) for name, values in runs.recorded.items()},
     )
     if key not in judged:
         return cell

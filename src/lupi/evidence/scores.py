@@ -21,6 +21,8 @@ class Runs:
 
     scores: dict[int, float] = field(default_factory=dict)
     """Test score by seed. Diverged runs count with the score they have."""
+    recorded: dict[str, list[float]] = field(default_factory=dict)
+    """All test scores of these runs by their names, the metric among them."""
     n_diverged: int = 0
     n_collapsed: int = 0
     n_missing: int = 0
@@ -107,6 +109,9 @@ def _count(run: RunRecord, metric: str, cell: Runs, warnings: list[str]) -> None
         )
         return
     cell.scores[run.plan.seed] = score
+    for name in run.result["metrics"]["test"]:
+        if (value := number_at(run.result, "metrics", "test", name)) is not None:
+            cell.recorded.setdefault(name, []).append(value)
     cell.n_collapsed += run.result.get("collapsed") is True
 
 

@@ -28,6 +28,7 @@ def compare(
     time: options.Time = None,
     split: options.Split = None,
     weights: options.Weights = None,
+    metric: options.Metric = None,
     print_settings: Annotated[
         bool, typer.Option("--print-settings", help="Print the YAML of the comparison and exit.")
     ] = False,
@@ -92,6 +93,7 @@ def compare(
         time=time,
         split=split,
         weights=weights,
+        metric=metric,
     )
     raw = settings_from(settings, columns, options.changes(set_, device), out)
     if print_settings:

@@ -31,6 +31,7 @@ def plan(
     time: options.Time = None,
     split: options.Split = None,
     weights: options.Weights = None,
+    metric: options.Metric = None,
     gain: Annotated[
         float | None,
         typer.Option(
@@ -78,6 +79,7 @@ def plan(
         time=time,
         split=split,
         weights=weights,
+        metric=metric,
     )
     raw = settings_from(settings, columns, options.changes(set_, device), out)
     with hushed(quiet), resumable():

@@ -37,6 +37,7 @@ def train(
     time: options.Time = None,
     split: options.Split = None,
     weights: options.Weights = None,
+    metric: options.Metric = None,
     arm: Annotated[
         str | None, typer.Option(help="Such as het-dropout/shuffled. By default the first.")
     ] = None,
@@ -73,6 +74,7 @@ def train(
         time=time,
         split=split,
         weights=weights,
+        metric=metric,
     )
     with hushed(quiet), one_voice():
         changes = options.changes(set_, device)

@@ -33,7 +33,7 @@ from lupi.report.page.drawings import (
 )
 from lupi.report.page.provenance import environments, settings_yaml
 from lupi.report.page.runs import run_logs
-from lupi.report.page.table import rows
+from lupi.report.page.table import all_scores, rows
 from lupi.report.quoted import read_quoted
 from lupi.report.texts import ShadedSite, shade_texts
 from lupi.report.training import Row
@@ -128,6 +128,7 @@ def render(
         fractions=list(draw_fractions(summary)),
         partial=list(partial_sentences(summary)),
         table=rows(summary, quoted),
+        all_scores=all_scores(summary),
         quoted=quoted,
         variance=variance,
         steady=not any(figure.moves for figure in variance),

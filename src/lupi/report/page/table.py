@@ -12,6 +12,7 @@ from lupi.report.numbers import (
     saving,
     saving_interval,
     score,
+    unit,
 )
 from lupi.report.quoted import Quoted
 
@@ -55,6 +56,32 @@ def rows(summary: Summary, quoted: Quoted | None = None) -> dict[int, list[Row]]
         size: [_row(summary, arm, cell, quoted) for arm in summary.arms for cell in _at(arm, size)]
         for size in summary.sizes
     }
+
+
+@dataclass(frozen=True, slots=True)
+class AllScores:
+    """Every score that runs recorded at one size: means over seeds, arm by arm."""
+
+    names: tuple[str, ...]
+    arms: dict[str, tuple[str, ...]]
+
+
+def all_scores(summary: Summary) -> dict[int, AllScores]:
+    """Return the scores of each size, the metric of the verdict first; nothing if it is alone."""
+    found: dict[int, AllScores] = {}
+    for size in summary.sizes:
+        cells = {arm.name: cell for arm in summary.arms for cell in _at(arm, size)}
+        named = {name for cell in cells.values() for name in cell.recorded} - {summary.metric}
+        names = (summary.metric, *sorted(named))
+        heads = tuple(unit(name) for name in names)
+        if named:
+            arms = {
+                arm: tuple(score(cell.recorded.get(name), name) for name in names)
+                for arm, cell in cells.items()
+                if cell.recorded
+            }
+            found[size] = AllScores(heads, arms)
+    return found
 
 
 def _at(arm: ArmSummary, size: int) -> list[Cell]:
