@@ -82,7 +82,7 @@ class Cell:
     scores: dict[int, float] = field(default_factory=dict, hash=False)
     """Test score by seed."""
     recorded: dict[str, float] = field(default_factory=dict, hash=False)
-    """Mean of every test score that runs recorded, by its name; the verdict is about one of them."""
+    """Mean of every test score that runs recorded, by its name."""
 
     @property
     def deciding(self) -> Difference | None:

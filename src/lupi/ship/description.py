@@ -36,6 +36,7 @@ class CsvFiles(Settings):
     separator: str | None = None
     header: bool = True
     decimal: str = "."
+    encoding: str = "utf-8"
 
 
 class TextFiles(Settings):

@@ -23,6 +23,7 @@ from lupi.data.tables.reading import (
     column_names,
     read_content,
     read_table,
+    without_mark,
 )
 from lupi.errors import LupiError
 from lupi.settings import shown, unknown_name
@@ -57,11 +58,12 @@ class RowReader:
             yield from self._read_frame(read_table(path, header=self._how.header), str(path))
             return
         if suffix == ".gz":
-            text = io.TextIOWrapper(io.BytesIO(read_content(path)), "utf-8-sig", newline="")
+            encoding = without_mark(self._how.encoding)
+            text = io.TextIOWrapper(io.BytesIO(read_content(path)), encoding, newline="")
             yield from self.read_csv(text, str(path))
             return
         try:
-            with path.open(encoding="utf-8-sig", newline="") as lines:
+            with path.open(encoding=without_mark(self._how.encoding), newline="") as lines:
                 yield from self.read_csv(lines, str(path))
         except OSError as error:
             raise LupiError(f"table {path} can't be read: {error.strerror}") from None
@@ -70,8 +72,9 @@ class RowReader:
         """Read lines of a CSV as they come."""
         try:
             yield from self._read_csv(lines, where)
-        except UnicodeDecodeError:
-            raise LupiError(f"{where} is no UTF-8 text; save it as UTF-8 CSV") from None
+        except UnicodeError:
+            what = self._how.encoding.upper()
+            raise LupiError(f"{where} is no {what} text, as the training table was") from None
         except csv.Error as error:
             raise LupiError(f"{where} can't be read as CSV: {error}") from None
 

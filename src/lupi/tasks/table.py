@@ -74,7 +74,7 @@ class TableTask(OneOutputPerRow):
         self._table = table = load_table(settings)
         self.network_settings = network
         self._settings = settings
-        self._csv = settings.model_dump(include={"separator", "header", "decimal"})
+        self._csv = settings.model_dump(include={"separator", "header", "decimal", "encoding"})
         self.outcome = Outcome(table.classes)
         self.output_kind: OutputKind = self.outcome.output_kind
         self.metric = self.outcome.metric(settings.metric, settings.weighs("metrics"))
@@ -88,7 +88,11 @@ class TableTask(OneOutputPerRow):
         """What was fitted last, by this task or a copy of it: all arms of a seed have it."""
         without = int((~self._has_xstar(rows)).sum())
         n_bad = sum(cells.n for cells in table.bad_cells)
-        found = {"row without x*": without, "cell that is no number": n_bad}
+        found = {
+            "row without x*": without,
+            "cell that is no number": n_bad,
+            "row without a target, left out": table.n_dropped,
+        }
         self.found = {what: n for what, n in found.items() if n}
 
     def for_run(self, size: int, seed: int) -> Self:
@@ -160,12 +164,14 @@ class TableTask(OneOutputPerRow):
         else:
             about = f"a number, mean {rows.y.mean():.4g}, deviation {rows.y.std():.4g}"
         weights = describe_weights(rows, self._settings)
+        dropped = f"{table.n_dropped:,} rows without a target were left out"
         return (
             Fact("x", self._columns(table.features)),
             Fact("x*", self._columns(table.privileged)),
             Fact("y", f"{self._settings.target}, {about}"),
             *([Fact("items", table.answers.describe(rows))] if table.answers else ()),
             *([Fact("weights", weights)] if weights else ()),
+            *([Fact("rows", dropped)] if table.n_dropped else ()),
             *(Fact("cells", cells.sentence) for cells in table.bad_cells),
             *(Fact("columns", text) for text in odd_columns(rows.frame, self._kinds)),
         )

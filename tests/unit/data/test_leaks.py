@@ -81,6 +81,19 @@ def test_people_of_few_features_are_no_copies(tmp_path: Path) -> None:
     assert leaks(tmp_path, made, "ill", header, **columns) == []
 
 
+def test_people_whose_features_go_together_are_no_copies(tmp_path: Path) -> None:
+    """… although rows of shuffled columns are hardly ever equal."""
+    rng = np.random.default_rng(0)
+    header = [*(f"answer{i}" for i in range(8)), "cough", "ill"]
+    kind = rng.integers(0, 40, 3000)  # people of one kind give nearly the same answers
+    usual = rng.integers(0, 6, (40, 10))
+    other = rng.integers(0, 6, (3000, 10))
+    made = np.where(rng.random((3000, 10)) < 0.8, usual[kind], other)
+    columns = {"privileged": ["cough"], "ignore": []}
+    written = [[str(value) for value in row] for row in made]
+    assert leaks(tmp_path, written, "ill", header, kind="classification", **columns) == []
+
+
 def test_a_feature_that_numbers_the_rows(tmp_path: Path) -> None:
     made = [[*row, str(i), str(i % 7)] for i, row in enumerate(rows())]
     (found,) = leaks(tmp_path, made, header=[*HEADER, "id", "day"])

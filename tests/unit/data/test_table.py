@@ -10,6 +10,8 @@ from lupi.data.tables.columns import Table, load_table
 from lupi.data.tables.encoder import column_kinds
 from lupi.errors import LupiError
 from lupi.records import Design
+from lupi.tasks.table import TableTask
+from lupi.tasks.table_network import TableNetworkSettings
 from made_table import HEADER, rows, settings_of, write_csv
 
 
@@ -276,3 +278,23 @@ def test_columns_that_tell_nothing_or_may_be_others() -> None:
     assert [sentence.split("'")[1] for sentence in found] == ["same", "empty", "name", "km"]
     assert "has 100 different texts in 100 rows" in found[2]
     assert "was taken for categories, as only 80 of 100 cells are numbers" in found[3]
+
+
+def test_rows_without_a_target_are_left_out_if_asked(tmp_path: Path) -> None:
+    made = rows(120)
+    for row in made[:7]:
+        row[HEADER.index("hours")] = ""
+    path = write_csv(tmp_path / "gaps.csv", made)
+    with pytest.raises(LupiError, match=r"missing or not finite in 7 of 120 rows.*missing_target"):
+        load_table(settings_of(path))
+    table = load_table(settings_of(path, missing_target="drop"))
+    assert (table.n_dropped, len(table.given["train"].y)) == (7, 113)
+    task = TableTask(settings_of(path, missing_target="drop"), TableNetworkSettings())
+    assert task.found["row without a target, left out"] == 7
+    assert "7 rows without a target were left out" in {fact.text for fact in task.facts}
+    assert len(task.splits(20, 0).train) == 20
+
+
+def test_an_unknown_encoding_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LupiError, match="no encoding is called 'latin9000'"):
+        settings_of(tmp_path / "a.csv", encoding="latin9000")

@@ -129,3 +129,18 @@ def test_a_first_line_of_many_columns_is_read_whole(tmp_path: Path) -> None:
     names = [f"column{i}" for i in range(9000)]  # more than 64 KiB
     (tmp_path / "a.csv").write_text(f"{','.join(names)}\n{','.join(['1'] * 9000)}\n")
     assert list(read_table(tmp_path / "a.csv").columns) == names
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1252", "utf-8-sig"])
+def test_other_encodings(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("größe;wo\n1;Zürich\n2;Genf\n", encoding=encoding)
+    frame = read_table(path, encoding=encoding)
+    assert list(frame.columns) == ["größe", "wo"]
+    assert frame["wo"].tolist() == ["Zürich", "Genf"]
+    if encoding == "utf-8-sig":
+        assert read_table(path).equals(frame)
+        return
+    advice = "task.encoding=utf-16" if encoding == "utf-16" else "task.encoding=latin-1"
+    with pytest.raises(LupiError, match=advice):
+        read_table(path)

@@ -46,6 +46,9 @@ class Table:
     answers: Answers | None = None
     """How held-out items are scored that have several rows each."""
 
+    n_dropped: int = 0
+    """Rows without a target that were left out."""
+
     def draw(self, seed: int) -> dict[Part, Labelled]:
         """Return rows to choose training rows from, validation and test rows of a seed."""
         drawn = {
@@ -65,7 +68,9 @@ def load_table(settings: TableSettings) -> Table:
     if settings.content not in (None, fingerprint_of(settings.files)):
         raise LupiError(f"{settings.path} has changed since this run was planned; plan it again")
     frames = {
-        part: read_table(path, settings.separator, settings.header, settings.decimal)
+        part: read_table(
+            path, settings.separator, settings.header, settings.decimal, settings.encoding
+        )
         for part, path in zip(PARTS, (settings.path, settings.val, settings.test), strict=True)
         if path is not None
     }
@@ -78,6 +83,12 @@ def load_table(settings: TableSettings) -> Table:
     _refuse_decimal_commas(frames["train"], features, settings)
     frames, bad_cells = _read_numbers(frames, features, settings)
     kind = _kind(settings, frames["train"][settings.target])
+    n_before = sum(map(len, frames.values()))
+    if settings.missing_target == "drop":
+        frames = {
+            part: frame[~_is_missing(frame[settings.target], kind)]
+            for part, frame in frames.items()
+        }
     for part, frame in frames.items():
         path = settings.path if part == "train" else getattr(settings, part)
         _check_target(frame[settings.target], kind, path, varies=part == "train")
@@ -106,6 +117,7 @@ def load_table(settings: TableSettings) -> Table:
         settings.privileged,
         bad_cells,
         answers_of(given, classes, settings),
+        n_before - sum(map(len, frames.values())),
     )
 
 
@@ -186,15 +198,22 @@ def _kind(settings: TableSettings, target: "pd.Series[Any]") -> Kind:
     return "classification" if is_class else "regression"
 
 
-def _check_target(target: "pd.Series[Any]", kind: Kind, path: Path, varies: bool) -> None:
-    bad = target.isna().to_numpy()
+def _is_missing(target: "pd.Series[Any]", kind: Kind) -> NDArray[np.bool_]:
     if kind == "regression" and is_number(target):
-        bad = ~np.isfinite(target.to_numpy(dtype=np.float64, na_value=np.nan))
+        return np.asarray(~np.isfinite(target.to_numpy(dtype=np.float64, na_value=np.nan)))
+    return target.isna().to_numpy(dtype=np.bool_)
+
+
+def _check_target(target: "pd.Series[Any]", kind: Kind, path: Path, varies: bool) -> None:
+    if not len(target):
+        raise LupiError(f"{path}: target {target.name!r} is missing in every row")
+    bad = _is_missing(target, kind)
     if bad.any():
         first = int(np.flatnonzero(bad)[0]) + 1
         raise LupiError(
             f"{path}: target {target.name!r} is missing or not finite in {bad.sum()} of "
-            f"{len(bad)} rows, the first of them row {first}: drop these rows"
+            f"{len(bad)} rows, the first of them row {first}: drop these rows, or let lupi do "
+            "it (task.missing_target=drop)"
         )
     if varies and target.nunique() < 2:
         raise LupiError(

@@ -113,26 +113,57 @@ def _same(one: "pd.Series[Any]", other: "pd.Series[Any]") -> bool:
 
 
 def _copies(table: Table) -> Iterator[str]:
-    """Look for rows that are equal in every column, more often than chance would have it."""
+    """Look for rows that are equal in every column, and more often so than chance would have it.
+
+    Chance that makes rows equal makes more of them equal in all columns but one; copies have no
+    such near relations.
+    """
     train = table.given["train"].frame
     names = [str(name) for name in train.columns]
     for part, rows in table.given.items():
         columns = [name for name in names if name in rows.frame.columns]
+        own, shuffled = _Keys(rows.frame[columns]), _Keys(_shuffled(rows.frame[columns]))
         if part == "train":
-            found, by_chance = _n_repeated(rows.frame), _n_repeated(_shuffled(rows.frame))
+            found, by_chance = _n_repeated(own.all), _n_repeated(shuffled.all)
+            near = sum(_n_repeated(own.without(i)) - found for i in range(len(columns)))
             what = f"{found:,} of {len(train):,} rows repeat another row in every column"
         else:
-            keys = _row_keys(train[columns])
-            found = int(np.isin(_row_keys(rows.frame[columns]), keys).sum())
-            by_chance = int(np.isin(_row_keys(_shuffled(rows.frame[columns])), keys).sum())
+            others = _Keys(train[columns])
+            found, by_chance = _n_shared(own.all, others.all), _n_shared(shuffled.all, others.all)
+            near = sum(
+                _n_shared(own.without(i), others.without(i)) - found for i in range(len(columns))
+            )
             what = f"{found:,} of {len(rows.y):,} {part} rows are also training rows"
-        if found >= MANY * len(rows.y) and by_chance <= CHANCE * found:
-            yield f"{what}: scores may be too good; remove the copies"
+        if found >= MANY * len(rows.y) and by_chance <= CHANCE * found and near <= found:
+            yield f"{what}: scores may be too good; leave copies out"
 
 
-def _n_repeated(frame: "pd.DataFrame") -> int:
-    keys = _row_keys(frame)
+class _Keys:
+    """A number for each row that is the same for rows of equal values."""
+
+    def __init__(self, frame: "pd.DataFrame") -> None:
+        import pandas as pd
+
+        self._terms = [
+            np.asarray(pd.util.hash_pandas_object(frame[name].astype(str), index=False)).astype(
+                np.uint64
+            )
+            * np.uint64(2 * i + 1)  # so that a value is another in another column
+            for i, name in enumerate(frame.columns)
+        ]
+        self.all = np.asarray(np.sum(self._terms, axis=0, dtype=np.uint64))
+
+    def without(self, i: int) -> NDArray[np.uint64]:
+        """Return the numbers of rows whose column `i` does not count."""
+        return np.asarray(self.all - self._terms[i])
+
+
+def _n_repeated(keys: NDArray[np.uint64]) -> int:
     return len(keys) - len(np.unique(keys))
+
+
+def _n_shared(keys: NDArray[np.uint64], others: NDArray[np.uint64]) -> int:
+    return int(np.isin(keys, others).sum())
 
 
 def _shuffled(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -143,14 +174,6 @@ def _shuffled(frame: "pd.DataFrame") -> "pd.DataFrame":
     return pd.DataFrame(
         {name: values.to_numpy()[rng.permutation(len(values))] for name, values in frame.items()}
     )
-
-
-def _row_keys(frame: "pd.DataFrame") -> NDArray[np.uint64]:
-    """Return a number for each row that is the same for rows of equal values."""
-    import pandas as pd
-
-    keys = pd.util.hash_pandas_object(frame.astype(str), index=False)
-    return np.asarray(keys, dtype=np.uint64)
 
 
 def _numbers_the_rows(values: "pd.Series[Any]") -> bool:

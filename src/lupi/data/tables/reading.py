@@ -31,7 +31,11 @@ MAX_VALUES = 200_000_000
 
 
 def read_table(
-    path: Path, separator: str | None = None, header: bool = True, decimal: str = "."
+    path: Path,
+    separator: str | None = None,
+    header: bool = True,
+    decimal: str = ".",
+    encoding: str = "utf-8",
 ) -> "pd.DataFrame":
     """Return a table whose columns have distinct names, all of them text.
 
@@ -41,13 +45,14 @@ def read_table(
         separator: of a CSV's columns; None: found out from its first lines.
         header: whether a CSV's first line names the columns; otherwise they are "0", "1", ….
         decimal: the sign between a CSV's whole numbers and their fractions.
+        encoding: of a CSV's text.
     """
-    return _read(path, fingerprint_of([path]), separator, header, decimal)
+    return _read(path, fingerprint_of([path]), separator, header, decimal, encoding)
 
 
 @lru_cache(maxsize=4)
 def _read(
-    path: Path, content: str, separator: str | None, header: bool, decimal: str
+    path: Path, content: str, separator: str | None, header: bool, decimal: str, encoding: str
 ) -> "pd.DataFrame":
     """Read; `content` is there for the cache alone, so that a changed file is read again."""
     suffix = path.suffix.lower()
@@ -56,7 +61,7 @@ def _read(
     elif suffix in EXCEL:
         frame = _read_excel(path, header)
     else:
-        frame = _read_csv(path, separator, header, decimal)
+        frame = _read_csv(path, separator, header, decimal, encoding)
     if not len(frame):
         raise LupiError(f"table {path} has no rows")
     return frame
@@ -114,11 +119,18 @@ def _refuse_endless(path: Path) -> None:
         )
 
 
-def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> "pd.DataFrame":
+def without_mark(encoding: str) -> str:
+    """Return the encoding that leaves out the mark with which some programs begin UTF-8."""
+    return "utf-8-sig" if encoding == "utf-8" else encoding
+
+
+def _read_csv(
+    path: Path, separator: str | None, header: bool, decimal: str, encoding: str
+) -> "pd.DataFrame":
     import pandas as pd
 
-    content = read_content(path)
-    lines = _first_lines(path, content)
+    content, encoding = read_content(path), without_mark(encoding)
+    lines = _first_lines(path, content, encoding)
     separator = separator or _sniff(lines)
     try:
         first = next(csv.reader(lines, delimiter=separator))
@@ -136,7 +148,7 @@ def _read_csv(path: Path, separator: str | None, header: bool, decimal: str) -> 
                 header=0 if header else None,
                 names=names,
                 index_col=False,
-                encoding="utf-8-sig",
+                encoding=encoding,
                 low_memory=False,
                 **options,
             )
@@ -155,18 +167,25 @@ def read_content(path: Path) -> bytes:
         raise LupiError(f"table {path} can't be read as gzip: {error}") from None
 
 
-def _first_lines(path: Path, content: bytes) -> list[str]:
+def _first_lines(path: Path, content: bytes, encoding: str) -> list[str]:
     """Return some whole lines; refuse what is no text."""
-    end = content.find(b"\n", N_BYTES_SNIFFED)
+    wide = encoding.startswith(("utf-16", "utf-32"))  # whose line ends are several bytes long
+    end = -1 if wide else content.find(b"\n", N_BYTES_SNIFFED)
     start = content if end < 0 else content[:end]
-    if b"\0" in start:
+    if not wide and start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise LupiError(f"table {path} looks like UTF-16: set task.encoding=utf-16")
+    if not wide and b"\0" in start:
         raise LupiError(f"table {path} is not a text file; expected CSV, or Parquet in a .parquet")
     try:
-        text = start.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+        text = start.decode(encoding)
+    except UnicodeError as error:
+        what = encoding.removesuffix("-sig").upper()
+        why = str(error)
+        if isinstance(error, UnicodeDecodeError):
+            why = f"{error.reason} at byte {error.start}"
         raise LupiError(
-            f"table {path} is not UTF-8 text ({error.reason} at byte {error.start}); "
-            "save it as UTF-8"
+            f"table {path} is not {what} text ({why}); save it as UTF-8, or say what it is, such as "
+            "task.encoding=latin-1 (a file of Windows: cp1252)"
         ) from None
     lines = [line for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
     if not lines:

@@ -1,5 +1,6 @@
 """Settings of a table: which file, what its columns are for, and how its rows are divided."""
 
+import codecs
 import math
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -66,6 +67,10 @@ class TableSettings(Settings):
     """Whether a CSV's first line names the columns; otherwise they are named 0, 1, …."""
     decimal: str = Field(".", min_length=1, max_length=1)
     """The decimal sign of a CSV."""
+    encoding: str = "utf-8"
+    """Of a CSV's text, such as latin-1, cp1252 or utf-16."""
+    missing_target: Literal["stop", "drop"] = "stop"
+    """What to do with rows whose target is missing or not finite: stop, or leave them out."""
     content: str | None = None
     """Fingerprint of the files, filled in by lupi: a changed table is another run."""
 
@@ -89,6 +94,14 @@ class TableSettings(Settings):
         if isinstance(value, list | tuple):
             return tuple(str(name) for name in value)
         return str(value) if isinstance(value, int) else value
+
+    @field_validator("encoding")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        try:
+            return codecs.lookup(value).name
+        except LookupError:
+            raise ValueError(f"no encoding is called {value!r}; try latin-1 or utf-16") from None
 
     @field_validator("class_weights", mode="before")
     @classmethod
