@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,6 +48,8 @@ def score_classes(y: Ints, logits: Floats, weights: Floats | None) -> dict[str, 
         logits: of each class, (N, K).
         weights: of the rows, (N,); None: all count the same.
     """
+    from scipy.special import log_softmax  # takes a while: not before it is needed
+
     n_classes = logits.shape[1]
     found = logits.argmax(1)
     log_probabilities = log_softmax(logits, axis=1)

@@ -112,11 +112,11 @@ def _train(
         task = build_task(run_settings.task, run_settings.network)
     for warning in task.warnings:
         say(f"[yellow]warning:[/] {escape(warning)}")
-    folder = records / run_settings.run_id
+    planned = PlannedRun(run_settings.run_id, arm, run_settings.size, run_settings.seed)
+    folder = records / planned.run_id
     say(f"{arm}, n = {run_settings.size}, seed {run_settings.seed}, in {folder}")
     processes = together(run_settings.train)
     curves = _curves(records) if tensorboard and processes.rank == 0 else None
-    planned = PlannedRun(run_settings.run_id, arm, run_settings.size, run_settings.seed)
     n_epochs = run_settings.train.epochs
     every = max(1, n_epochs // MOST_LINES)
 
