@@ -100,7 +100,7 @@ Split = Annotated[
 Weights = Annotated[
     str | None,
     typer.Option(
-        help="Column that says how much a row counts (tables only).",
+        help="Column with row weights (tables only).",
         metavar="COLUMN",
         rich_help_panel=DATA,
     ),

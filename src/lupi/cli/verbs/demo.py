@@ -19,7 +19,7 @@ def demo(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare heteroscedastic dropout with its controls on cluttered digits, in some minutes.
+    """Compare heteroscedastic dropout with its controls on cluttered digits, in a few minutes.
 
     x is an image of a handwritten digit among fragments of others, x* the digit's box, known
     in training only. Nothing is downloaded. Ends with a verdict and `runs/demo/report.html`.

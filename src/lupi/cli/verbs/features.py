@@ -29,7 +29,7 @@ def features(
         typer.Option("--checkpoint", help="A safetensors file to load into the network."),
     ] = None,
     size: Annotated[
-        int, typer.Option("--image-size", min=8, help="Height and width that it sees.")
+        int, typer.Option("--image-size", min=8, help="Height and width of the images.")
     ] = 224,
     scale: Annotated[
         _Scale, typer.Option(help="Pixels: -1 to 1, 0 to 1, or ImageNet's mean and deviation.")

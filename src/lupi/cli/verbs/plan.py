@@ -41,12 +41,12 @@ def plan(
         ),
     ] = None,
     power: Annotated[
-        float, typer.Option(min=1, max=99, help="Chance to detect it, in percent.")
+        float, typer.Option(min=1, max=99, help="Probability of detecting the gain, in percent.")
     ] = 80.0,
-    pilot: Annotated[int, typer.Option(min=2, help="Seeds of the pilot.")] = 3,
+    pilot: Annotated[int, typer.Option(min=2, help="Number of pilot seeds.")] = 3,
     size: Annotated[
         list[int] | None,
-        typer.Option(help="A size of the pilot; may be given several times. By default all."),
+        typer.Option(help="Pilot size; may be given several times. By default all sizes."),
     ] = None,
     set_: options.Sets = None,
     device: options.Device = None,
@@ -55,11 +55,11 @@ def plan(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Estimate how many seeds a comparison takes, at which sizes, and how long.
+    """Estimate how many seeds a comparison needs, at which sizes, and how long it takes.
 
-    Runs the first seeds of the comparison, which `lupi compare` then need not run again, looks at
-    how far they scatter (not at who is ahead), and simulates the verdict on many comparisons
-    that scatter as much.
+    Runs the first seeds of the comparison, which `lupi compare` then reuses, measures how much
+    their scores vary (not which arm is ahead), and simulates the verdict on many comparisons with
+    the same variation.
 
     Example: `lupi plan mine.yaml --gain 2 --pilot 3`
 

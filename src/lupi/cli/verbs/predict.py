@@ -23,7 +23,7 @@ N_BAD_SHOWN = 5
 def predict(
     run: Annotated[
         Path,
-        typer.Argument(help="What `lupi export` wrote, or a finished run, or a comparison."),
+        typer.Argument(help="Folder of `lupi export`, of a finished run, or of a comparison."),
     ],
     inputs: Annotated[
         list[Path] | None,
@@ -36,24 +36,24 @@ def predict(
         ),
     ] = None,
     format_: Annotated[
-        Literal["jsonl", "csv"], typer.Option("--format", help="JSON lines, or CSV with a head.")
+        Literal["jsonl", "csv"], typer.Option("--format", help="JSON lines, or CSV with a header.")
     ] = "jsonl",
     on_bad: Annotated[
         Literal["stop", "skip"],
-        typer.Option(help="At a row or file that can't be understood: stop, or skip and count."),
+        typer.Option(help="For rows or files that can't be read: stop, or skip and count them."),
     ] = "stop",
     batch_size: Annotated[
-        int, typer.Option(min=1, help="Inputs at a time; 1 answers a stream line by line.")
+        int, typer.Option(min=1, help="Inputs per batch; 1 answers a stream line by line.")
     ] = 128,
     threads: Annotated[int, typer.Option(min=1, help="Number of torch threads.")] = 1,
 ) -> None:
-    """Predict with a student: a line on stdout for each row or image, as they are done.
+    """Predict with a student: one line on stdout for each row, image or text.
 
     Classes come with their probabilities, numbers with mean and standard deviation. A table is
-    CSV (also from stdin) or Parquet with the columns that the student was trained on; others, x*
-    among them, are ignored. `row` counts the rows of a file from 1. Of images, stdin (-) is a
-    list of files. Texts are strings (--input), files like the training texts, or lines of stdin
-    or of a .txt file.
+    CSV (also from stdin) or Parquet with the columns that the student was trained on; other
+    columns, including x*, are ignored. `row` counts the rows of a file from 1. For images, stdin
+    (-) is a list of files. Texts are strings (--input), files like the training texts, or lines
+    of stdin or of a .txt file.
 
     Example: `lupi predict shipped new.csv --format csv > predictions.csv`
 

@@ -16,21 +16,21 @@ def report(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR [OTHER]", help="What `lupi compare` wrote, such as runs/demo; or two."
+            metavar="DIR [OTHER]", help="Folder of a comparison, such as runs/demo; or two folders."
         ),
     ],
     as_json: Json = False,
     format_: Annotated[
         Literal["markdown", "latex", "csv"] | None,
-        typer.Option("--format", help="Print a table for a document or a program instead."),
+        typer.Option("--format", help="Print a table in this format instead."),
     ] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Write figures for papers (SVG, PDF, PNG) into this folder, too."),
+        typer.Option(help="Also write figures for papers (SVG, PDF, PNG) to this folder."),
     ] = None,
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Serve the page to this machine's browsers until Ctrl-C."),
+        typer.Option("--watch", help="Serve the page on this machine until Ctrl-C."),
     ] = False,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port for --watch (0 picks a free one).")
@@ -38,10 +38,10 @@ def report(
 ) -> None:
     """Print the verdict of a comparison and write its page, `report.html`.
 
-    Works while the comparison is running, too: it says what is missing. With --json: for each
-    arm and size the mean, interval, verdict, p-value, label-saving factor, and the counts of
-    collapsed and diverged runs. With two folders: the same arms side by side, with paired
-    differences where seeds and data are the same.
+    It also works while the comparison is running, and lists what is missing. --json prints the
+    mean, interval, verdict, p-value, label-saving factor, and the counts of collapsed and diverged
+    runs for each arm and size. With two folders, it shows the same arms side by side, with paired
+    differences if seeds and data are the same.
 
     Example: `lupi report runs/demo --format latex --figures paper/`
     """

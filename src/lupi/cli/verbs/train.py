@@ -39,10 +39,10 @@ def train(
     weights: options.Weights = None,
     metric: options.Metric = None,
     arm: Annotated[
-        str | None, typer.Option(help="Such as het-dropout/shuffled. By default the first.")
+        str | None, typer.Option(help="Arm, such as het-dropout/shuffled. By default the first.")
     ] = None,
     size: Annotated[int | None, typer.Option(help="Training rows. By default the largest.")] = None,
-    seed: Annotated[int | None, typer.Option(help="By default the first.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed. By default the first.")] = None,
     set_: options.Sets = None,
     device: options.Device = None,
     out: options.Out = None,
@@ -50,10 +50,10 @@ def train(
     quiet: options.Quiet = False,
     tensorboard: options.TensorBoard = False,
 ) -> None:
-    """Train one arm, with one size and one seed, of a comparison.
+    """Train one run of a comparison: one arm, one size, one seed.
 
-    The record is the one that `lupi compare` with the same file would write and reuse. The
-    student, which never heard of x*, is `checkpoint/student.safetensors` in the run's folder.
+    `lupi compare` with the same file would write the same record, and reuses it. The student,
+    which knows nothing of x*, is `checkpoint/student.safetensors` in the run's folder.
 
     Example: `lupi train mine.yaml --arm het-dropout --size 300 --seed 0`
 
