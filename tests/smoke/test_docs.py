@@ -1,6 +1,7 @@
 """What the documentation tells people to type: it runs."""
 
 import re
+import runpy
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -66,6 +67,8 @@ def test_lupi_commands(tmp_path: Path, here: Here) -> None:
     """In the order of the pages, as a reader would; training is cut short, nothing else."""
     assert LUPI
     write_csv(tmp_path / "deliveries.csv", rows())  # the reader's own table
+    make_rounds = runpy.run_path(str(ROOT / "examples/tables/make_rounds.py"))["make_rounds"]
+    make_rounds().to_csv(tmp_path / "rounds.csv", index=False)
     image_folder(tmp_path / "pets", n_images=40)  # … and images
     for _, block in blocks("yaml"):
         if named := re.match(r"# (\S+\.yaml)\n", block):

@@ -184,7 +184,7 @@ def _first_lines(path: Path, content: bytes, encoding: str) -> list[str]:
         if isinstance(error, UnicodeDecodeError):
             why = f"{error.reason} at byte {error.start}"
         raise LupiError(
-            f"table {path} is not {what} text ({why}); save it as UTF-8, or say what it is, such as "
+            f"table {path} is not {what} text ({why}); save it as UTF-8, or say what it is, as in "
             "task.encoding=latin-1 (a file of Windows: cp1252)"
         ) from None
     lines = [line for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
