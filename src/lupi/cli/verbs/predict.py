@@ -50,8 +50,8 @@ def predict(
     """Predict with a student: one line on stdout for each row, image or text.
 
     Classes come with their probabilities, numbers with mean and standard deviation. A table is
-    CSV (also from stdin) or Parquet with the columns that the student was trained on; other
-    columns, including x*, are ignored. `row` counts the rows of a file from 1. For images, stdin
+    CSV (also gzipped or from stdin), Parquet or Excel with the columns that the student was
+    trained on; other columns, including x*, are ignored. `row` counts the rows of a file from 1. For images, stdin
     (-) is a list of files. Texts are strings (--input), files like the training texts, or lines
     of stdin or of a .txt file.
 
