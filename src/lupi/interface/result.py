@@ -171,7 +171,8 @@ class Comparison:
         from lupi.report.terminal import summary_table
 
         text = io.StringIO()
-        Console(file=text, width=WIDTH, color_system=None).print(summary_table(self.summary))
+        console = Console(file=text, width=WIDTH, color_system=None, force_jupyter=False)
+        console.print(summary_table(self.summary))
         return text.getvalue()
 
     def _repr_html_(self) -> str:

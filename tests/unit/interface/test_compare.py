@@ -74,7 +74,10 @@ def test_a_student_predicts_from_x_alone(done: lupi.Comparison) -> None:
         done.student("het")
 
 
-def test_a_notebook_shows_it(done: lupi.Comparison) -> None:
+def test_a_notebook_shows_it(done: lupi.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = str(done)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)  # where rich shows at once
+    assert str(done) == text
     html = done._repr_html_()
     assert "<table>" in html
     assert "Underpowered" in html

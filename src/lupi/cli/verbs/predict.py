@@ -51,9 +51,9 @@ def predict(
 
     Classes come with their probabilities, numbers with mean and standard deviation. A table is
     CSV (also gzipped or from stdin), Parquet or Excel with the columns that the student was
-    trained on; other columns, including x*, are ignored. `row` counts the rows of a file from 1. For images, stdin
-    (-) is a list of files. Texts are strings (--input), files like the training texts, or lines
-    of stdin or of a .txt file.
+    trained on; other columns, including x*, are ignored. `row` counts the rows of a file from 1.
+    For images, stdin (-) is a list of files. Texts are strings (--input), files like the
+    training texts, or lines of stdin or of a .txt file.
 
     Example: `lupi predict shipped new.csv --format csv > predictions.csv`
 
