@@ -37,7 +37,7 @@ def settings_from(
 
     raw = _raw(data, columns, changes, folder)
     if arms is not None:
-        from lupi.interface.arms import chosen_arms
+        from lupi.interface.named_arms import chosen_arms
 
         raw = {**raw, "arms": chosen_arms(arms, raw.get("arms", {}))}
     return assign(raw, changes)

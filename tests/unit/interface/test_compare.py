@@ -14,7 +14,7 @@ from torch import nn
 import lupi
 from conftest import VectorTask
 from lupi.errors import LupiError
-from lupi.interface.arms import chosen_arms
+from lupi.interface.named_arms import chosen_arms
 from lupi.interface.sources import settings_from
 
 FEW: dict[str, Any] = {

@@ -11,8 +11,13 @@ from lupi.cli.options import Json
 from lupi.cli.output import print_json
 
 if TYPE_CHECKING:
+    from lupi.interface.listing import MethodInfo
     from lupi.search import Choices, Space
     from lupi.train.learners import Learner
+
+
+SHOWN = ("name", "summary", "uses_xstar", "sees_xstar_at_test", "kinds")
+"""What --json says of each method."""
 
 
 def methods(
@@ -23,7 +28,8 @@ def methods(
 
     Example: `lupi methods het-dropout`
     """
-    from lupi.train.learners import find_learner, learners
+    from lupi.interface.listing import list_methods
+    from lupi.train.learners import find_learner
 
     if name is not None:
         method = find_learner(name)
@@ -33,37 +39,23 @@ def methods(
         else:
             _print_settings(method)
         return
-    found = [_describe(method) for method in learners().values()]
+    found = list(list_methods().values())
     if as_json:
-        print_json({"methods": found})
+        print_json({"methods": [{key: getattr(info, key) for key in SHOWN} for info in found]})
         return
     table = Table(box=None, pad_edge=False)
     for column in ("method", "uses x*", "kinds of x*", "what it does"):
         table.add_column(column, no_wrap=column == "method")
-    for entry in found:
-        table.add_row(
-            entry["name"],
-            _use(entry),
-            ", ".join(entry["kinds"]) if entry["uses_xstar"] else "-",
-            entry["summary"],
-        )
+    for info in found:
+        kinds = ", ".join(info.kinds) if info.uses_xstar else "-"
+        table.add_row(info.name, _use(info), kinds, info.summary)
     Console().print(table)
 
 
-def _use(entry: dict[str, Any]) -> str:
-    if entry["sees_xstar_at_test"]:
+def _use(info: "MethodInfo") -> str:
+    if info.sees_xstar_at_test:
         return "at test too"
-    return "yes" if entry["uses_xstar"] else "no"
-
-
-def _describe(method: "Learner") -> dict[str, Any]:
-    return {
-        "name": method.name,
-        "summary": method.summary,
-        "uses_xstar": method.uses_xstar,
-        "sees_xstar_at_test": method.sees_xstar_at_test,
-        "kinds": list(method.kinds),
-    }
+    return "yes" if info.uses_xstar else "no"
 
 
 def _print_settings(method: "Learner") -> None:
