@@ -24,6 +24,7 @@ def table(tmp_path: Path) -> str:
     ("arguments", "message"),
     [
         (["."], ". is a folder; expected a settings file, a table or texts"),
+        (["folder"], "folder is a folder; expected a settings file, a table or texts"),
         (["https://example.com/a.csv", *COLUMNS], "is a URL; lupi reads files: download it"),
         (["s3://bucket/a.yaml"], "is a URL; lupi reads files: download it"),
         (["deliveries.csv", *COLUMNS[:2], "--privileged", "rain,"], "a name is empty in 'rain,'"),
@@ -35,6 +36,7 @@ def table(tmp_path: Path) -> str:
 def test_mistakes_end_in_a_message(
     table: str, here: Here, verb: str, arguments: list[str], message: str
 ) -> None:
+    Path("folder").mkdir()
     code, stdout, said = here(verb, *arguments)
     assert code == 2
     assert message in said.replace("\n", " ")

@@ -21,6 +21,8 @@ def find_settings(given: Path) -> Path:
         raise LupiError(f"{given} is a folder; expected a settings file, a table or texts")
     shipped = FOLDER / given.with_suffix(".yaml")
     is_shipped = shipped.exists() and shipped.is_relative_to(FOLDER) and ".." not in given.parts
+    if given.is_dir() and not is_shipped:
+        raise LupiError(f"{given} is a folder; expected a settings file, a table or texts")
     if given.is_file() or (given.exists() and not is_shipped):
         return given
     if is_shipped:  # also where a folder has that name

@@ -126,6 +126,11 @@ def describe_run(folder: Path) -> Description:
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
     if settings.task["name"] == "translation":
         raise LupiError(f"{folder} is a run of translation, whose student `lupi translate` uses")
+    if settings.task["name"] == "own":
+        raise LupiError(
+            f"{folder} is a run of a task that was given in Python: there, "
+            "lupi.compare(…).student() returns its network"
+        )
     if not (folder / STUDENT).exists():
         raise LupiError(
             f"{folder} left no student ({STUDENT}): {settings.method} is not a network, or the run "
