@@ -30,7 +30,7 @@ def one_voice() -> Iterator[None]:
     if n_processes() == 1:
         yield
         return
-    stderr.quiet = os.environ["RANK"] != "0"
+    stderr.quiet = stderr.quiet or os.environ["RANK"] != "0"
     # Read when torch is imported. It warns of weights that it looks for in vain, and of no more.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
