@@ -95,4 +95,4 @@ def test_settings_in_the_package_are_valid(path: Path) -> None:
     options = {key: value for key, value in settings.task.items() if key != "name"}
     assert TableSettings.parse(options, "task").privileged
     assert settings.name == path.stem
-    assert len(CONFIGS) == 6
+    assert len(CONFIGS) == 7
