@@ -30,7 +30,7 @@ from lupi.data.tables.weights import describe_weights, loss_weights, metric_weig
 from lupi.data.xstar.controls import control_vectors
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
-from lupi.tasks.outcomes import Outcome
+from lupi.tasks.outcomes import OF_TWO_CLASSES, Outcome
 from lupi.tasks.table_network import TableNetworkSettings, build_network
 
 if TYPE_CHECKING:
@@ -230,6 +230,11 @@ class TableTask(OneOutputPerRow):
 
         def held_out(part: Part) -> VectorSplit:
             some = run.parts[part]
+            if self.metric.name.endswith(OF_TWO_CLASSES) and len(np.unique(some.y)) < 2:
+                raise LupiError(
+                    f"metric: auc needs rows of both classes; the {part} rows of seed {seed} are of "
+                    f"one: raise task.{part}_frac, or judge by another metric"
+                )
             batch = plain(part, metric_weights(some, part, self._settings))
             if reveal:
                 batch = with_xstar(batch, some.frame, self._has_xstar(some.frame))

@@ -185,3 +185,12 @@ def test_the_length_of_x_is_that_of_a_run() -> None:
         task.network()
     run = task.for_run(30, 0)
     assert run.network()(whole(run.splits(30, 0).test).x).shape == (36, 2)
+
+
+def test_auc_needs_both_classes_in_held_out_rows(tmp_path: Path) -> None:
+    made = sorted(rows(90), key=lambda row: row[-1])  # first those in time, then the late ones
+    header = [*HEADER, "day"]
+    path = write_csv(tmp_path / "a.csv", [[*row, str(i)] for i, row in enumerate(made)], header)
+    by_time = settings_of(path, "late", metric="auc", time="day")
+    with pytest.raises(LupiError, match="auc needs rows of both classes; the test rows of seed 0"):
+        TableTask(by_time, TableNetworkSettings()).splits(20, 0)
