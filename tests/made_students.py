@@ -10,13 +10,17 @@ from made_table import rows, write_csv
 
 
 def table_run(
-    folder: Path, target: str = "hours", method: str = "het-dropout", name: str = "mlp"
+    folder: Path,
+    target: str = "hours",
+    method: str = "het-dropout",
+    name: str = "mlp",
+    **network: Any,
 ) -> Path:
     """Train on deliveries.csv in the folder; return the run's folder."""
     path = write_csv(folder / "deliveries.csv", rows())
     other = "late" if target == "hours" else "hours"
     task = {"name": "table", "path": path, "target": target, "ignore": [other]}
-    network = {"n_hidden": 16} if name == "mlp" else {"name": name}
+    network |= {"n_hidden": 16} if name == "mlp" else {"name": name}
     return _run(folder, {**task, "privileged": ["rain", "traffic"]}, network, method, size=40)
 
 

@@ -232,7 +232,7 @@ class TableTask(OneOutputPerRow):
             some = run.parts[part]
             if self.metric.name.endswith(OF_TWO_CLASSES) and len(np.unique(some.y)) < 2:
                 raise LupiError(
-                    f"metric: auc needs rows of both classes; the {part} rows of seed {seed} are of "
+                    f"metric: auc needs rows of both classes; the {part} rows of seed {seed} have "
                     f"one: raise task.{part}_frac, or judge by another metric"
                 )
             batch = plain(part, metric_weights(some, part, self._settings))

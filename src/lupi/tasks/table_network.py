@@ -21,13 +21,15 @@ class TableNetworkSettings(Settings):
     """Units of each hidden layer; by default 64."""
     n_layers: int | None = Field(None, ge=2, le=8)
     """Hidden layers, by default 2; all but the last are the `trunk`."""
+    embedding: Literal["periodic"] | None = None
+    """Of mlp: waves of each number beside it (`trunk.embed`); by default none."""
     dropout: float | None = Field(None, ge=0, lt=1)
     """Bernoulli rate: after each hidden layer, by default 0.5, sites `trunk.drop1` …, the last one
     `head.drop2`; of x in a linear network, by default 0, site `drop`."""
 
     @model_validator(mode="after")
     def _has_effect(self) -> "TableNetworkSettings":
-        for key in ("n_hidden", "n_layers"):
+        for key in ("n_hidden", "n_layers", "embedding"):
             if self.name == "linear" and getattr(self, key) is not None:
                 raise ValueError(f"{key}: a linear network has no hidden layers; leave it out")
         return self
@@ -39,4 +41,5 @@ def build_network(settings: TableNetworkSettings, n_in: int, n_outputs: int) -> 
     dropout = DROPOUT[s.name] if s.dropout is None else s.dropout
     if s.name == "linear":
         return Linear(n_in, n_outputs, dropout)
-    return MLP(n_in, n_outputs, s.n_hidden or N_HIDDEN, s.n_layers or N_LAYERS, dropout)
+    hidden = (s.n_hidden or N_HIDDEN, s.n_layers or N_LAYERS)
+    return MLP(n_in, n_outputs, *hidden, dropout, periodic=s.embedding == "periodic")

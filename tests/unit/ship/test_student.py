@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 import pytest
@@ -216,3 +217,14 @@ def test_wrong_inputs_are_named(exported: Path) -> None:
         student.predict(frame.assign(weight=1.0))
     with pytest.raises(LupiError, match="give a DataFrame"):
         student.predict(["a.png"])
+
+
+def test_embeddings_of_numbers_are_shipped(tmp_path: Path) -> None:
+    run = table_run(tmp_path, "late", embedding="periodic")
+    assert "trunk.embed.frequencies" in load_file(run / STUDENT)
+    frame = pd.read_csv(tmp_path / "deliveries.csv")
+    students = [
+        lupi.load_student(export(run, tmp_path / form, form).folder) for form in get_args(Format)
+    ]
+    one, other = (student.outputs(student.encode(frame)) for student in students)
+    assert torch.allclose(one, other, atol=1e-5)

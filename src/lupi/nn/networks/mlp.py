@@ -1,7 +1,9 @@
 """Networks for vectors: a perceptron with hidden layers, and a linear one."""
 
+import math
 from collections import OrderedDict
 
+import torch
 from torch import Tensor, nn
 
 from lupi.nn.networks.vgg import he_init
@@ -23,6 +25,37 @@ class Linear(nn.Sequential):
         nn.init.normal_(out.weight, std=0.01)
 
 
+class Periodic(nn.Module):
+    """Each number beside waves of it, so that a network may follow curves that are not smooth.
+
+        x_j  ->  x_j,  ReLU(W [sin(2 pi c_j x_j), cos(2 pi c_j x_j)] + b)
+
+    Gorishniy, Rubachev, Babenko: "On Embeddings for Numerical Features in Tabular Deep Learning",
+    NeurIPS 2022: frequencies c are learned, and all columns share W. What is ours: x stays beside
+    its embedding.
+
+    Args:
+        n_in: length of x.
+        n_waves: frequencies of each number.
+        n_channels: length of each embedding.
+        spread: standard deviation of the first frequencies.
+    """
+
+    def __init__(
+        self, n_in: int, n_waves: int = 8, n_channels: int = 4, spread: float = 0.1
+    ) -> None:
+        super().__init__()
+        self.n_out = n_in * (1 + n_channels)
+        self.frequencies = nn.Parameter(spread * torch.randn(n_in, n_waves))
+        self.mix = nn.Linear(2 * n_waves, n_channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, n_in) to (B, n_out)."""
+        angles = 2 * math.pi * x[..., None] * self.frequencies
+        waves = self.mix(torch.cat([angles.sin(), angles.cos()], -1)).relu()
+        return torch.cat([x, waves.flatten(1)], 1)
+
+
 class MLP(nn.Module):
     """Perceptron with dropout after every hidden layer.
 
@@ -34,13 +67,23 @@ class MLP(nn.Module):
         n_hidden: units of each hidden layer.
         n_layers: hidden layers, two or more.
         dropout: Bernoulli rate after each of them.
+        periodic: whether `trunk.embed` joins periodic embeddings to x.
     """
 
     def __init__(
-        self, n_in: int, n_outputs: int, n_hidden: int = 64, n_layers: int = 2, dropout: float = 0.5
+        self,
+        n_in: int,
+        n_outputs: int,
+        n_hidden: int = 64,
+        n_layers: int = 2,
+        dropout: float = 0.5,
+        periodic: bool = False,
     ) -> None:
         super().__init__()
         trunk: OrderedDict[str, nn.Module] = OrderedDict()
+        if periodic:
+            trunk["embed"] = embed = Periodic(n_in)
+            n_in = embed.n_out
         for i in range(1, n_layers):
             trunk |= _layer(i, n_in, n_hidden, dropout)
             n_in = n_hidden
