@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lupi.core import Batch, Method
 from lupi.data.images.parts import fixed_parts
-from lupi.data.images.split import Images, ImageSplit, Shown
+from lupi.data.images.split import ImageBatches, Images, ImageSplit
 from lupi.data.images.windows import Cropping
 from lupi.data.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
@@ -159,7 +159,7 @@ def _supply(folder: Path, batch_size: int) -> Callable[[], None]:
     images = Images(x, rows % N_CLASSES, _random_boxes(N_STORED, STORED_SIZE, rng))
     regions, has = images.regions(rows, "real", seed=0)
     cropping = Cropping(STORED_SIZE, IMAGE_SIZE, flip=True)
-    split = ImageSplit(x, rows, Shown(images.y, cropping, regions, has))
+    split = ImageSplit(x, rows, ImageBatches(images.y, cropping, regions, has))
     order = torch.Generator().manual_seed(0)
     batches = chain.from_iterable(
         split.batches(batch_size, shuffle=order) for split in repeat(split)

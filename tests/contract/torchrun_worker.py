@@ -14,7 +14,7 @@ from torch import Tensor, distributed
 from lupi.core import Batch, Method, Task
 from lupi.methods.registry import build_method
 from lupi.tasks.registry import build_task
-from lupi.train.parallel.parts import parts_of, passing
+from lupi.train.parallel.parts import parts_of, training_pass
 from lupi.train.parallel.processes import together
 from lupi.train.run import run
 from lupi.train.settings import TrainSettings
@@ -55,7 +55,7 @@ def _numbers(method: Method, batch: Batch, n_processes: int) -> dict[str, Tensor
     method.train().zero_grad()
     rank = int(os.environ["RANK"]) if n_processes > 1 else 0
     (part,) = parts_of(_double(batch), 1, n_processes, rank)
-    with passing(method, part):
+    with training_pass(method, part):
         losses = losses_of(method, part)
     losses.total.backward()
     numbers = {"loss": losses.total.detach(), **losses.parts}

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from lupi import __version__
 from lupi.cli.output import print_json
-from lupi.cli.torchrun import n_processes, one_voice
+from lupi.cli.torchrun import n_processes, report_once
 from lupi.cli.verbs import (
     analyse,
     bench,
@@ -68,7 +68,7 @@ def _root(
         print(f"lupi {__version__}")
         raise typer.Exit
     if n_processes() > 1 and context.invoked_subcommand != "train":
-        with one_voice():
+        with report_once():
             raise LupiError(
                 "torchrun shares one training between processes: `lupi train`; "
                 f"call `lupi {context.invoked_subcommand}` without it"

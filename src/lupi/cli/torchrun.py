@@ -22,7 +22,7 @@ def n_processes() -> int:
 
 
 @contextlib.contextmanager
-def one_voice() -> Iterator[None]:
+def report_once() -> Iterator[None]:
     """Let the first process speak for all, and the first that fails say why they all end.
 
     All of them end with torchrun, even where it is killed and can't end them.

@@ -11,7 +11,7 @@ from lupi.core import Batch, Method, Split, Splits, Task, derive_seed
 from lupi.nn.batchnorm import reestimate
 from lupi.train.evaluate import describe_noise, outputs
 from lupi.train.losses import Reduced
-from lupi.train.parallel.parts import parts_of, passing
+from lupi.train.parallel.parts import parts_of, training_pass
 from lupi.train.parallel.processes import Processes
 from lupi.train.settings import TrainSettings
 from lupi.train.state import Row
@@ -79,7 +79,7 @@ def _passes(
 
 
 def _pass(processes: Processes, method: Method, module: Any, part: Batch) -> Reduced:
-    with passing(method, part):
+    with training_pass(method, part):
         losses: Reduced = module(processes.as_input(part))
     # Gradients add up, where data-parallel training would take their mean.
     processes.backward(losses.total * processes.count if processes.count > 1 else losses.total)

@@ -5,7 +5,7 @@ from torch import Generator
 
 from lupi.core import Batch, Control
 from lupi.data.images.regions import box_mask
-from lupi.data.images.split import Images, ImageSplit, Shown
+from lupi.data.images.split import ImageBatches, Images, ImageSplit
 from lupi.data.images.windows import Cropping
 
 N, SIDE = 40, 16
@@ -32,7 +32,7 @@ def batch_of(
     rows = np.arange(N)
     regions, has = images.regions(rows, control, seed)
     cropping = cropping or Cropping(SIDE, SIDE)
-    split = ImageSplit(images.x, rows, Shown(images.y, cropping, regions, has))
+    split = ImageSplit(images.x, rows, ImageBatches(images.y, cropping, regions, has))
     return next(split.batches(N, shuffle))
 
 
@@ -116,7 +116,7 @@ def test_a_moved_mask_keeps_its_area() -> None:
 
 
 def test_ten_crops_of_a_split() -> None:
-    split = ImageSplit(X, np.arange(N), Shown(Y, Cropping(SIDE, 12), ten_crops=True))
+    split = ImageSplit(X, np.arange(N), ImageBatches(Y, Cropping(SIDE, 12), ten_crops=True))
     batch = next(split.batches(5))
     assert batch.x.shape == (5, 10, 3, 12, 12)
     assert torch.equal(batch.x[:, 4], torch.from_numpy(X[:5]).float()[..., 2:14, 2:14] / 255)

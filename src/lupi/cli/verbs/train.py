@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from lupi.cli import options
 from lupi.cli.output import print_json, resumable
-from lupi.cli.torchrun import one_voice
+from lupi.cli.torchrun import report_once
 from lupi.interface.console import (
     MOST_LINES,
     can_redraw,
@@ -76,7 +76,7 @@ def train(
         weights=weights,
         metric=metric,
     )
-    with hushed(quiet), one_voice():
+    with hushed(quiet), report_once():
         changes = options.changes(set_, device)
         _train(settings, columns, arm, size, seed, changes, out, as_json, tensorboard)
 

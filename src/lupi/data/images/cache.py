@@ -38,7 +38,7 @@ ABOUT = "about.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ImageSelection:
     """Which images of a source, and in what form. All of it is part of the cache's key."""
 
     source: str
@@ -86,7 +86,7 @@ class Loaded:
 def load(
     root: Path,
     source: Source,
-    wanted: Wanted,
+    wanted: ImageSelection,
     cache: Path,
     on_bad: OnBad,
     on_decoded: OnDecoded = lambda done, total: None,
@@ -143,7 +143,7 @@ def _open(folder: Path, findings: Findings) -> Loaded:
 def _build(
     tree: Tree,
     source: Source,
-    wanted: Wanted,
+    wanted: ImageSelection,
     folder: Path,
     findings: Findings,
     on_decoded: OnDecoded,

@@ -36,8 +36,8 @@ def mean_and_std(x: NDArray[np.uint8]) -> tuple[list[float], list[float]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What batches show of stored images: windows, labels and x* of some rows.
+class ImageBatches:
+    """Contents of the batches of stored images: crops, labels and x* of some rows.
 
     Args:
         y: labels of the rows (N,).
@@ -102,7 +102,7 @@ class StoredImages(Protocol):
         """Return the x* of some rows under a control, and which of them have any."""
         ...
 
-    def split(self, rows: NDArray[np.int64], shown: Shown) -> Split:
+    def split(self, rows: NDArray[np.int64], shown: ImageBatches) -> Split:
         """Return some rows as batches."""
         ...
 
@@ -149,7 +149,7 @@ class Images:
         """Return the first n rows."""
         return np.arange(n)
 
-    def split(self, rows: NDArray[np.int64], shown: Shown) -> "ImageSplit":
+    def split(self, rows: NDArray[np.int64], shown: ImageBatches) -> "ImageSplit":
         """Return some rows as batches."""
         return ImageSplit(self.x, rows, shown)
 
@@ -172,7 +172,7 @@ class ImageSplit:
         shown: what batches show of the rows.
     """
 
-    def __init__(self, x: NDArray[np.uint8], rows: NDArray[np.int64], shown: Shown) -> None:
+    def __init__(self, x: NDArray[np.uint8], rows: NDArray[np.int64], shown: ImageBatches) -> None:
         self.x, self.rows, self.shown = x, rows, shown
 
     def __len__(self) -> int:

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from lupi.core import Control, Inputs, OneOutputPerRow, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.images.decode import Fit
 from lupi.data.images.parts import DrawParts, ImageRows
-from lupi.data.images.split import Shown
+from lupi.data.images.split import ImageBatches
 from lupi.data.images.windows import Cropping
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.errors import LupiError
@@ -179,9 +179,9 @@ class ImageTask(OneOutputPerRow):
         train = self._training_rows(size, seed)
         regions, has = train.images.regions(train.rows, control, seed)
         has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
-        ten_crops = Shown(test.y, self._cropping, ten_crops=True)
+        ten_crops = ImageBatches(test.y, self._cropping, ten_crops=True)
         return Splits(
-            train.images.split(train.rows, Shown(train.y, self._cropping, regions, has)),
+            train.images.split(train.rows, ImageBatches(train.y, self._cropping, regions, has)),
             self._held_out(val, control if reveal else None, seed),
             self._held_out(test, control if reveal else None, seed),
             {"test_ten_crops": test.images.split(test.rows, ten_crops)} if self._ten_crops else {},
@@ -191,7 +191,7 @@ class ImageTask(OneOutputPerRow):
         """Return validation or test rows, without x* unless a control for it is given."""
         images, rows = part.images, part.rows
         regions, has = (None, None) if control is None else images.regions(rows, control, seed)
-        return images.split(rows, Shown(part.y, self._cropping, regions, has))
+        return images.split(rows, ImageBatches(part.y, self._cropping, regions, has))
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
         """Return what a student needs to predict new images; x* has no part in it.
@@ -216,7 +216,7 @@ class ImageTask(OneOutputPerRow):
         """Return two images."""
         images = self._example_rows.images
         rows = images.first(2)
-        return next(images.split(rows, Shown(images.y[rows], self._cropping)).batches(2)).x
+        return next(images.split(rows, ImageBatches(images.y[rows], self._cropping)).batches(2)).x
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy of each row, (B,)."""

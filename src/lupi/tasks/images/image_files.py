@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from lupi.data.findings import OnBad
-from lupi.data.images.cache import Loaded, Wanted, load
+from lupi.data.images.cache import ImageSelection, Loaded, load
 from lupi.data.images.decode import Fit
 from lupi.data.images.layouts.index import Source
 from lupi.data.images.layouts.trees import open_tree
@@ -148,9 +148,9 @@ def shard_images(
     return write_shards(Path(s.root), s.source(), wanted, out, s.on_bad, shard_size, on_decoded)
 
 
-def wanted_images(settings: ImageFilesSettings) -> Wanted:
+def wanted_images(settings: ImageFilesSettings) -> ImageSelection:
     """Return which images settings ask for, and in what form."""
-    return Wanted(
+    return ImageSelection(
         source=repr(settings.source()),
         side=settings.stored,
         fit=settings.fit,

@@ -23,7 +23,7 @@ def parts_of(batch: Batch, n_passes: int, n_processes: int = 1, rank: int = 0) -
 
 
 @contextlib.contextmanager
-def passing(method: nn.Module, part: Batch) -> Iterator[None]:
+def training_pass(method: nn.Module, part: Batch) -> Iterator[None]:
     """Let the pass inside the block be that of a part of a batch."""
     if not isinstance(part.whole, CutBatch):
         yield

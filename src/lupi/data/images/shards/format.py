@@ -30,7 +30,7 @@ from safetensors.numpy import load as load_arrays
 
 from lupi.data.findings import Findings, OnBad
 from lupi.data.images.boxes import PixelBox, place_boxes, stack_boxes
-from lupi.data.images.cache import Wanted, check_sizes
+from lupi.data.images.cache import ImageSelection, check_sizes
 from lupi.data.images.decode import MAX_PIXELS, Fit
 from lupi.data.images.layouts.index import PARTS, Part
 from lupi.data.images.layouts.trees import MAX_FILE_BYTES
@@ -60,7 +60,7 @@ def is_sharded(root: str) -> bool:
     return is_url(root) or Path(root, ABOUT).is_file()
 
 
-def choice_of(wanted: Wanted) -> dict[str, Any]:
+def choice_of(wanted: ImageSelection) -> dict[str, Any]:
     """Return what of the settings decides which images are in which part, as in `shards.json`."""
     choice = {k: v for k, v in asdict(wanted).items() if k not in ("source", "side")}
     choice["other_modes"] = "convert" if choice.pop("convert_modes") else "bad"
@@ -92,7 +92,7 @@ def read_content(root: str) -> str:
         raise LupiError(f"{where} is not what `lupi data shard` wrote: {error!r}") from None
 
 
-def open_shards(root: str, wanted: Wanted, on_bad: OnBad) -> Shards:
+def open_shards(root: str, wanted: ImageSelection, on_bad: OnBad) -> Shards:
     """Read what shards hold; refuse them if other images than the wanted ones were chosen."""
     where = file_name(root, ABOUT)
     try:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lupi.core import Batch, Control
 from lupi.data.findings import Findings, OnBad
-from lupi.data.images.cache import Wanted
+from lupi.data.images.cache import ImageSelection
 from lupi.data.images.decode import BadImageError, Fit, decode_image
 from lupi.data.images.layouts.index import PARTS, Part
 from lupi.data.images.privileged import Regions, controlled_boxes
@@ -32,7 +32,7 @@ from lupi.data.images.shards.format import (
     shard_name,
 )
 from lupi.data.images.shards.remote import file_name
-from lupi.data.images.split import Shown, max_images, mean_and_std
+from lupi.data.images.split import ImageBatches, max_images, mean_and_std
 from lupi.data.images.windows import Cropping
 from lupi.errors import LupiError
 
@@ -79,7 +79,7 @@ class ShardedImages:
         """
         in_order = self.rows.rows[np.isin(self.rows.rows, rows)]
         few = in_order[: max_images(*self.shape)]
-        shown = Shown(self.y[few], Cropping(self.side, self.side))
+        shown = ImageBatches(self.y[few], Cropping(self.side, self.side))
         return mean_and_std(np.stack([pixels for _, pixels in self.split(few, shown).decoded()]))
 
     def first(self, n: int) -> NDArray[np.int64]:
@@ -93,7 +93,7 @@ class ShardedImages:
         has = self.rows.has[rows]
         return controlled_boxes(self.rows.boxes[rows], has, self.side, control, seed), has
 
-    def split(self, rows: NDArray[np.int64], shown: Shown) -> "StreamSplit":
+    def split(self, rows: NDArray[np.int64], shown: ImageBatches) -> "StreamSplit":
         """Return some rows as batches."""
         return StreamSplit(self, rows, shown)
 
@@ -127,7 +127,7 @@ class Streamed:
         return {"training image without x*": without, **self.findings.counts()}
 
 
-def open_stream(root: str, wanted: Wanted, on_bad: OnBad, decoders: int) -> Streamed:
+def open_stream(root: str, wanted: ImageSelection, on_bad: OnBad, decoders: int) -> Streamed:
     """Return the wanted images from shards; none is read yet."""
     shards = open_shards(root, wanted, on_bad)
     rows = read_rows(shards, wanted.side, wanted.fit)
@@ -148,7 +148,7 @@ class StreamSplit:
         shown: what batches show of them.
     """
 
-    def __init__(self, images: ShardedImages, rows: NDArray[np.int64], shown: Shown) -> None:
+    def __init__(self, images: ShardedImages, rows: NDArray[np.int64], shown: ImageBatches) -> None:
         self.images, self.rows, self.shown = images, rows, shown
         self._place = np.full(len(images.y), -1)  # of a row of the part in this split
         self._place[rows] = np.arange(len(rows))

@@ -22,7 +22,7 @@ from safetensors.numpy import save
 
 from lupi.data.findings import Finding, Findings, OnBad
 from lupi.data.images.boxes import boxes_of
-from lupi.data.images.cache import Wanted, check_sizes
+from lupi.data.images.cache import ImageSelection, check_sizes
 from lupi.data.images.decode import refusing_bombs
 from lupi.data.images.layouts.holdout import hold_out
 from lupi.data.images.layouts.index import PARTS, Item, Part, Source, pick_classes
@@ -50,7 +50,7 @@ Row = dict[str, Any]
 def write_shards(
     root: Path,
     source: Source,
-    wanted: Wanted,
+    wanted: ImageSelection,
     out: Path,
     on_bad: OnBad,
     shard_size: int,
@@ -101,7 +101,7 @@ def _is_done(out: Path, identity: str) -> bool:
 def _write(
     tree: Tree,
     source: Source,
-    wanted: Wanted,
+    wanted: ImageSelection,
     out: Path,
     on_bad: OnBad,
     shard_size: int,
@@ -163,7 +163,7 @@ class ShardWriter:
         tree: Tree,
         out: Path,
         classes: Sequence[str],
-        wanted: Wanted,
+        wanted: ImageSelection,
         findings: Findings,
         n_items: int,
         on_decoded: OnDecoded,
