@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,7 +67,9 @@ def test_the_engine_says_the_same_of_the_same_scores() -> None:
         metric="accuracy",
         design=comparison(results).design,
     )
-    assert [arm.cells for arm in judged.arms] == [arm.cells for arm in summary.arms]
+    for ours, theirs in zip(summary.arms, judged.arms, strict=True):
+        scored = [replace(cell, recorded={}) for cell in ours.cells]  # runs have other scores, too
+        assert list(theirs.cells) == scored
 
 
 def test_without_sizes() -> None:
