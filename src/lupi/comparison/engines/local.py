@@ -151,8 +151,11 @@ def _work(connection: Connection) -> None:
     """Be a worker: do the jobs that come, until nobody is there to send any."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    gc.freeze()  # what was imported before the fork is never garbage: don't look at it
+    n_modules = 0
     while True:
+        if len(sys.modules) > n_modules:  # what was imported is never garbage: don't look at it
+            n_modules = len(sys.modules)
+            gc.freeze()
         try:
             job: Job = connection.recv()
         except EOFError:
