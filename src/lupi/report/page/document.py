@@ -105,7 +105,8 @@ def render(
     styles = arm_styles(summary.arms, summary.reference)
     environment, unreadable = environments(run.folder for run in record.runs)
     warnings += unreadable
-    variance = list(draw_variance(rows_of, summary, styles))
+    drawn = list(draw_variance(rows_of, summary, styles))
+    variance = [figure for figure in drawn if figure.moves]
     gallery = _gallery(record, summary, warnings)
     quoted = read_quoted(record)
     template = _templates().get_template("report.html.j2")
@@ -131,7 +132,7 @@ def render(
         all_scores=all_scores(summary),
         quoted=quoted,
         variance=variance,
-        steady=not any(figure.moves for figure in variance),
+        noise_is_fixed=bool(drawn) and not variance,
         variance_arms={arm for figure in variance for arm in figure.arms},
         gallery=gallery,
         validation=list(draw_validation(rows_of, summary, styles)),

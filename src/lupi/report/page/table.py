@@ -21,7 +21,6 @@ VERDICTS: tuple[Verdict, ...] = (
     "better than plain",
     "worse than plain",
     "reference",
-    "not run",
 )
 
 
@@ -53,7 +52,12 @@ class Row:
 def rows(summary: Summary, quoted: Quoted | None = None) -> dict[int, list[Row]]:
     """Return the rows of each size, arms in the order of the comparison."""
     return {
-        size: [_row(summary, arm, cell, quoted) for arm in summary.arms for cell in _at(arm, size)]
+        size: [
+            _row(summary, arm, cell, quoted)
+            for arm in summary.arms
+            for cell in _at(arm, size)
+            if cell.verdict != "not run"
+        ]
         for size in summary.sizes
     }
 
