@@ -8,15 +8,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lupi.core import Batch, Control, GivenRows, OutputKind, Places, Split, Splits, XstarKind
+from lupi.core import Batch, Control, GivenRows, OutputKind, Places, Splits, XstarKind
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.tables.vectors import VectorSplit
 from lupi.data.xstar.controls import control_maps, control_vectors
 from lupi.errors import LupiError
-from lupi.tasks.outcomes import Outcome
+from lupi.tasks.outcomes import Outcome, ScoredByOutcome
 
 
-class DatasetTask(GivenRows):
+class DatasetTask(ScoredByOutcome, GivenRows):
     """Classification or regression with rows and a network of your own.
 
     All rows are read into memory. x and x* are used as they are: scale them yourself. Every seed
@@ -32,8 +32,8 @@ class DatasetTask(GivenRows):
             (classification), or to mean and log-variance of a number (regression). Noise enters
             at its `nn.Dropout` layers.
         kind: whether y is a class, 0, 1, …, or a number.
-        metric: accuracy, balanced_accuracy, auc, log_likelihood, r2 or rmse; by default accuracy,
-            or r2.
+        metric: a score such as balanced_accuracy, auc or mae; by default accuracy, or r2. All
+            scores are recorded.
     """
 
     def __init__(
@@ -108,22 +108,6 @@ class DatasetTask(GivenRows):
     def example(self) -> Tensor:
         """Return two rows of x."""
         return self._x[:2]
-
-    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Return the cross-entropy, or the negative log-likelihood, of each row, (B,)."""
-        return self.outcome.example_loss(output, y)
-
-    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-        """Return all scores of a split."""
-        return self.outcome.metrics(output, y, weights)
-
-    def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        """Score the distribution of the training rows' targets, whatever x is."""
-        return self.outcome.trivial(train, test)
-
-    def is_uninformative(self, output: Tensor) -> bool:
-        """Tell whether predictions do not change from row to row."""
-        return self.outcome.is_uninformative(output)
 
     def _target(self, y: NDArray[Any]) -> Tensor:
         if self.outcome.classes:

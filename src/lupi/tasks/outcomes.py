@@ -185,3 +185,25 @@ def as_numbers(values: Sequence[Any]) -> NDArray[np.float64] | None:
     except (ValueError, TypeError):
         return None
     return numbers if np.isfinite(numbers).all() else None
+
+
+class ScoredByOutcome:
+    """What tasks have in common whose loss and scores are those of an `Outcome`."""
+
+    outcome: Outcome
+
+    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """Return the cross-entropy, or the negative log-likelihood, of each row, (B,)."""
+        return self.outcome.example_loss(output, y)
+
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
+        """Return all scores of a split; those of numbers are in the target's own units."""
+        return self.outcome.metrics(output, y, weights)
+
+    def trivial(self, train: Split, test: Split) -> dict[str, float]:
+        """Score the distribution of the training rows' targets, whatever x is."""
+        return self.outcome.trivial(train, test)
+
+    def is_uninformative(self, output: Tensor) -> bool:
+        """Tell whether predictions do not change from row to row."""
+        return self.outcome.is_uninformative(output)

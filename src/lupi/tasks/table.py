@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lupi.core import Batch, Control, OneOutputPerRow, OutputKind, Places, Split, Splits, XstarKind
+from lupi.core import Batch, Control, OneOutputPerRow, OutputKind, Places, Splits, XstarKind
 from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.data.tables.cells import odd_columns
 from lupi.data.tables.columns import load_table
@@ -30,7 +30,7 @@ from lupi.data.tables.weights import describe_weights, loss_weights, metric_weig
 from lupi.data.xstar.controls import control_vectors
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
-from lupi.tasks.outcomes import OF_TWO_CLASSES, Outcome
+from lupi.tasks.outcomes import OF_TWO_CLASSES, Outcome, ScoredByOutcome
 from lupi.tasks.table_network import TableNetworkSettings, build_network
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class _Run:
         return self.vectors[part]
 
 
-class TableTask(OneOutputPerRow):
+class TableTask(ScoredByOutcome, OneOutputPerRow):
     """Classification or regression of rows; x* is a vector made of the privileged columns."""
 
     Settings = TableSettings
@@ -262,22 +262,6 @@ class TableTask(OneOutputPerRow):
     def example(self) -> Tensor:
         """Return two rows."""
         return torch.zeros(2, self._fitted.encoder.width)
-
-    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Return the cross-entropy, or the negative log-likelihood, of each row, (B,)."""
-        return self.outcome.example_loss(output, y)
-
-    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-        """Return all scores of a split; rmse and log-likelihood in the target's own units."""
-        return self.outcome.metrics(output, y, weights)
-
-    def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        """Score the distribution of the training rows' targets, whatever x is."""
-        return self.outcome.trivial(train, test)
-
-    def is_uninformative(self, output: Tensor) -> bool:
-        """Tell whether predictions do not change from row to row."""
-        return self.outcome.is_uninformative(output)
 
     def _has_xstar(self, frame: "pd.DataFrame") -> NDArray[np.bool_]:
         """Return which rows have any privileged value; held-out rows may lack the columns."""

@@ -3,12 +3,14 @@ import sys
 import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from lupi.data.content import fingerprint_of
 from lupi.data.tables.reading import read_table
+from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
 
 
@@ -144,3 +146,26 @@ def test_other_encodings(tmp_path: Path, encoding: str) -> None:
     advice = "task.encoding=utf-16" if encoding == "utf-16" else "task.encoding=latin-1"
     with pytest.raises(LupiError, match=advice):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "setting"),
+    [
+        ("a.parquet", {"separator": ";"}),
+        ("a.parquet", {"decimal": ","}),
+        ("a.pq", {"encoding": "latin-1"}),
+        ("a.parquet", {"header": False}),
+        ("a.xlsx", {"decimal": ","}),
+    ],
+)
+def test_settings_of_csv_are_refused_where_there_is_none(
+    path: str, setting: dict[str, Any]
+) -> None:
+    roles = {"target": "y", "privileged": ["s"]}
+    with pytest.raises(LupiError, match=f"{next(iter(setting))} has no effect: {path} is not CSV"):
+        TableSettings.parse({"path": path, **roles, **setting}, "task")
+    TableSettings.parse({"path": path, "val": "val.csv", "test": "test.csv", **roles}, "task")
+
+
+def test_a_first_row_of_data_in_excel_is_not_refused() -> None:
+    TableSettings.parse({"path": "a.xlsx", "target": "1", "privileged": ["0"], "header": False}, "")

@@ -16,6 +16,7 @@ from lupi.interface.console import (
     hushed,
     prepare_data,
     say,
+    say_facts,
     stderr,
 )
 
@@ -110,6 +111,7 @@ def _train(
     with resumable():
         prepare_data(run_settings.task)
         task = build_task(run_settings.task, run_settings.network)
+    say_facts(task.facts)
     for warning in task.warnings:
         say(f"[yellow]warning:[/] {escape(warning)}")
     planned = PlannedRun(run_settings.run_id, arm, run_settings.size, run_settings.seed)

@@ -132,10 +132,13 @@ def _refuse_decimal_commas(
         if name in settings.categorical or is_number(values) or not len(values):
             continue
         if values.map(lambda v: isinstance(v, str) and bool(DECIMAL_COMMA.fullmatch(v))).all():
+            remedy = "convert it to numbers"
+            if settings.reads_csv:
+                remedy = "say so with --set task.decimal=',' (in Python, decimal=',')"
             raise LupiError(
                 f"{settings.path}: column {name!r} has decimal commas, as in {values.iloc[0]!r}; "
-                "say so with --set task.decimal=',' (in Python, decimal=','), or, if they are no "
-                f"numbers, with --set task.categorical='[{name}]'"
+                f"{remedy}, or, if they are no numbers, give --set task.categorical='[{name}]' "
+                f"(in Python, categorical=[{name!r}])"
             )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from lupi.data.content import fingerprint_of
+from lupi.data.tables.reading import EXCEL, PARQUET
 from lupi.settings import Settings
 
 Kind = Literal["classification", "regression"]
@@ -18,7 +19,7 @@ class TableSettings(Settings):
     """Which table, what its columns are for, and how its rows are divided."""
 
     path: Path
-    """CSV, or Parquet (.parquet)."""
+    """CSV, Parquet (.parquet) or Excel (.xlsx)."""
     target: str
     """Column to predict."""
     privileged: tuple[str, ...] = Field(min_length=1)
@@ -130,6 +131,15 @@ class TableSettings(Settings):
         return self
 
     @model_validator(mode="after")
+    def _has_csv(self) -> Self:
+        is_parquet = all(path.suffix.lower() in PARQUET for path in self.files)
+        unused = () if self.reads_csv else ("separator", "decimal", "encoding")
+        for name in (*unused, *(("header",) if is_parquet else ())):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} has no effect: {self.path} is not CSV; leave it out")
+        return self
+
+    @model_validator(mode="after")
     def _one_way_to_divide(self) -> Self:
         if self.split is not None and (self.val or self.test):
             raise ValueError("give either a split column, or files for val and test")
@@ -147,6 +157,11 @@ class TableSettings(Settings):
     def files(self) -> tuple[Path, ...]:
         """All files the table is read from."""
         return tuple(path for path in (self.path, self.val, self.test) if path is not None)
+
+    @property
+    def reads_csv(self) -> bool:
+        """Whether any file is CSV."""
+        return any(path.suffix.lower() not in (*PARQUET, *EXCEL) for path in self.files)
 
     def weighs(self, use: Use) -> bool:
         """Whether rows have weights in the loss, or in metrics."""

@@ -18,7 +18,6 @@ from lupi.core import (
     OneOutputPerRow,
     OutputKind,
     Places,
-    Split,
     Splits,
     XstarKind,
     derive_seed,
@@ -33,14 +32,14 @@ from lupi.data.text.word_vocabulary import choose_words
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
 from lupi.records import Design
-from lupi.tasks.outcomes import Outcome
+from lupi.tasks.outcomes import Outcome, ScoredByOutcome
 from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
 from lupi.tasks.text.settings import TextSettings
 
 Rows = NDArray[np.int64]
 
 
-class TextTask(OneOutputPerRow):
+class TextTask(ScoredByOutcome, OneOutputPerRow):
     """Texts of one file, or of files for training, validation and test."""
 
     Settings = TextSettings
@@ -187,22 +186,6 @@ class TextTask(OneOutputPerRow):
     def example(self) -> Tensor:
         """Return two rows of words."""
         return torch.ones(2, N_EXAMPLE_WORDS, dtype=torch.long)
-
-    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Return the loss of each row, (B,)."""
-        return self.outcome.example_loss(output, y)
-
-    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-        """Score a whole split."""
-        return self.outcome.metrics(output, y, weights)
-
-    def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        """Score the distribution of the training rows' targets, whatever x is."""
-        return self.outcome.trivial(train, test)
-
-    def is_uninformative(self, output: Tensor) -> bool:
-        """Tell whether predictions do not change from row to row."""
-        return self.outcome.is_uninformative(output)
 
     def _rows(self, size: int, seed: int) -> tuple[Rows, Rows, Rows]:
         """Return training, validation and test rows of a run, the last two in their files."""
