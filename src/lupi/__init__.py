@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lupi.interface.compare import compare
     from lupi.interface.listing import list_methods
     from lupi.interface.result import Comparison
-    from lupi.nn.noise import HeteroscedasticDropout
+    from lupi.nn.noise import HeteroscedasticDropout, RegionPrior
     from lupi.nn.sites import Site, find_sites
     from lupi.ship.student import load_student
     from lupi.tasks.datasets import DatasetTask
@@ -32,6 +32,7 @@ _HOMES = {
     "LupiRegressor": "lupi.estimators.network",
     "LupiTextClassifier": "lupi.estimators.text",
     "LupiTextRegressor": "lupi.estimators.text",
+    "RegionPrior": "lupi.nn.noise",
     "SVMPlus": "lupi.classical.svm_plus",
     "Site": "lupi.nn.sites",
     "attach": "lupi.attached",
@@ -53,6 +54,7 @@ __all__ = [
     "LupiRegressor",
     "LupiTextClassifier",
     "LupiTextRegressor",
+    "RegionPrior",
     "SVMPlus",
     "Site",
     "__version__",

@@ -6,7 +6,7 @@ and its weights and those of h* are kept apart.
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +16,14 @@ from lupi.errors import LupiError
 from lupi.nn.layouts import SiteShape, reading_layouts
 from lupi.nn.noise import HeteroscedasticDropout, SiteNoise
 from lupi.nn.noise.encoders import LazyUnits, lazy_vector_encoder
-from lupi.nn.noise.priors import dropout_variance
+from lupi.nn.noise.priors import RegionPrior, dropout_variance
 from lupi.nn.sites import find_sites, site_module
 
 Inputs = Any
 """What a network takes: a tensor, or a tuple or dict of its arguments."""
+
+Xstar = int | Literal["region"] | nn.Module | Mapping[str, nn.Module]
+"""What x* is, and which network sees it: see `attach`."""
 
 
 class Attached(NamedTuple):
@@ -33,7 +36,7 @@ class Attached(NamedTuple):
 
 def attach(
     net: nn.Module,
-    xstar: int | nn.Module | Mapping[str, nn.Module],
+    xstar: Xstar,
     sites: Sequence[str] | None = None,
     *,
     example: tuple[Inputs, Tensor] | None = None,
@@ -48,36 +51,56 @@ def attach(
 
     Args:
         net: The network. It takes x, with rows as the first dimension.
-        xstar: What x* is: the length of its vectors; or a network from x* to features (B, n),
-            shared by all sites, each of which adds a linear layer; or a dict with the network
-            h* of each site (see `HeteroscedasticDropout`).
+        xstar: What x* is: the length of its vectors; or `"region"` for maps (B, 1, H, W) over
+            the pixels of an image, or (B, 1, T) over the words of a text, with 1 where the label
+            comes from and 0 elsewhere; or a network from x* to features (B, n), shared by all
+            sites, each of which adds a linear layer; or a dict with the network h* of each site
+            (see `HeteroscedasticDropout`).
         sites: Names or patterns (`blocks.*.drop`) of dropout layers, or full names of any
             layers, which get noise on their output. By default every dropout layer.
         example: At least two rows of x and x*, to create all weights now, as
             `DistributedDataParallel` needs. By default the first batch creates them.
         noise: Options of `HeteroscedasticDropout`, such as `prior`, `draw` and `beta`. The
-            default prior is the variance of the dropout layer that the noise replaces.
+            default prior is the variance of the dropout layer that the noise replaces; for a
+            region it is fixed, `RegionPrior(inside=0, outside=1)`.
 
     Returns:
         A module that trains the network with noise and predicts without it.
     """
+    if xstar == "region":
+        _check_region_noise(noise)
     encoder = xstar if isinstance(xstar, nn.Module) else None
     layers = {}
     for site, hstar in _hstars(net, xstar, sites).items():
-        prior = {"prior": dropout_variance(site_module(net, site))}
+        usual = REGION_PRIOR if xstar == "region" else dropout_variance(site_module(net, site))
         try:
-            layers[site] = HeteroscedasticDropout(hstar, **{**prior, **noise})
+            layers[site] = HeteroscedasticDropout(hstar, **{"prior": usual, **noise})
         except (TypeError, ValueError, KeyError) as error:
             raise LupiError(f"attach: {error}") from None
-    n_xstar = xstar if isinstance(xstar, int) else None
-    attached_net = AttachedNet(net, SiteNoise(layers), encoder, n_xstar)
+    shape = xstar if isinstance(xstar, int | str) else None
+    attached_net = AttachedNet(net, SiteNoise(layers), encoder, shape)
     return attached_net if example is None else attached_net.prepare(*example)
 
 
+REGION_PRIOR = RegionPrior(inside=0, outside=1)
+
+
+def _check_region_noise(noise: Mapping[str, Any]) -> None:
+    """Refuse options that have no effect on noise that a region sets."""
+    for name in ("beta", "penalty", "budget", "reading"):
+        if name in noise:
+            raise LupiError(f"attach: {name} has no effect on a region, which trains no h*")
+    if not callable(noise.get("prior", REGION_PRIOR)):
+        raise LupiError(
+            f"attach: prior is {noise['prior']!r}, the same at all places; for a region use "
+            "lupi.RegionPrior(inside=0, outside=1), or another function of x*"
+        )
+
+
 def _hstars(
-    net: nn.Module, xstar: int | nn.Module | Mapping[str, nn.Module], sites: Sequence[str] | None
-) -> dict[str, nn.Module]:
-    """Return the network h* of each site; behind a shared encoder, what follows it."""
+    net: nn.Module, xstar: Xstar, sites: Sequence[str] | None
+) -> Mapping[str, nn.Module | None]:
+    """Return the network h* of each site: None for a region; what follows a shared encoder."""
     if isinstance(xstar, Mapping):
         if sites is not None:
             raise LupiError("attach: a dict of networks names the sites itself; leave `sites` out")
@@ -91,13 +114,15 @@ def _hstars(
             f"attach: {type(net).__name__} has no dropout layer (`F.dropout` can't be found); "
             "name the layers that get noise on their output: `sites`"
         )
+    if xstar == "region":
+        return dict.fromkeys(found)
     if isinstance(xstar, nn.Module):
         return {site: LazyUnits() for site in found}
     if isinstance(xstar, int) and xstar >= 1:
         return {site: lazy_vector_encoder(xstar) for site in found}
     raise LupiError(
-        f"attach: xstar is {xstar!r}; expected the length of the vectors x*, a network of x*, or a "
-        "dict of networks by site"
+        f"attach: xstar is {xstar!r}; expected the length of the vectors x*, 'region', a network "
+        "of x*, or a dict of networks by site"
     )
 
 
@@ -109,13 +134,14 @@ class AttachedNet(nn.Module):
         net: nn.Module,
         noise: SiteNoise,
         encoder: nn.Module | None = None,
-        n_xstar: int | None = None,
+        xstar: int | str | None = None,
     ) -> None:
         super().__init__()
         self.net = net
         self.noise = noise
         self.encoder = encoder
-        self.n_xstar = n_xstar
+        self.xstar = xstar
+        """The length of the vectors x*, or `region`; None if a network decides what it takes."""
         self._shapes: dict[str, SiteShape] = {}
 
     def forward(
@@ -193,9 +219,19 @@ class AttachedNet(nn.Module):
 
     @torch.no_grad()
     def _prepare(self, x: Inputs, seen: Tensor, has: Tensor) -> None:
+        if self.xstar == "region" and not ((seen[has] >= 0) & (seen[has] <= 1)).all():
+            raise LupiError(
+                f"x* has values from {seen[has].min():g} to {seen[has].max():g}; a region has 0 to "
+                "1: 1 where the label comes from"
+            )
         with reading_layouts(self.net, self._sites()) as shapes:
             self.predict(x)
         for site, found in shapes.items():
+            if self.xstar == "region" and not found.places:
+                raise LupiError(
+                    f"site {site}: its activations are vectors {tuple(found.shape)}, which have no "
+                    "places for a region; name `sites` before the network pools or flattens"
+                )
             layer = self.noise.at(site)
             layer.layout = layer.layout or found.layout
             for module in layer.modules():
@@ -213,8 +249,13 @@ class AttachedNet(nn.Module):
 
     def _seen(self, xstar: Tensor, has_xstar: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return what the noise sees of x*, and the rows (B,) that have it."""
-        if self.n_xstar is not None and xstar.shape[1:] != (self.n_xstar,):
-            raise LupiError(f"x* is {tuple(xstar.shape)}; expected (rows, {self.n_xstar})")
+        if self.xstar == "region" and (xstar.dim() < 3 or xstar.shape[1] != 1):
+            raise LupiError(
+                f"x* is {tuple(xstar.shape)}; expected a region: (rows, 1, height, width) for "
+                "images, (rows, 1, words) for texts"
+            )
+        if isinstance(self.xstar, int) and xstar.shape[1:] != (self.xstar,):
+            raise LupiError(f"x* is {tuple(xstar.shape)}; expected (rows, {self.xstar})")
         has = self._seen_rows(xstar, has_xstar)
         if self.encoder is None:
             return xstar, has

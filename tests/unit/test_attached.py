@@ -257,6 +257,30 @@ def test_a_network_for_each_site() -> None:
     }
 
 
+def test_a_region_of_an_image_gets_noise_outside_it_only() -> None:
+    net = nn.Sequential(nn.Dropout2d(0.1))
+    ones, region = torch.ones(4, 200, 8, 8), torch.zeros(4, 1, 8, 8)
+    region[:, :, 2:5, 3:7] = 1
+    noisy = lupi.attach(net, "region")(ones, region).output
+    outside = noisy[(region == 0).expand_as(noisy)]
+    assert torch.allclose(noisy[(region == 1).expand_as(noisy)], torch.tensor(1.0), atol=0.05)
+    assert abs(outside.std().item() - 1) < 0.1
+    assert noisy[:, :, 0, 0].equal(noisy[:, :, 7, 7])  # one draw for all places of a channel
+    weak = lupi.attach(net, "region", prior=lupi.RegionPrior(inside=0, outside=0.01))
+    assert weak(ones, region).output.std() < 0.12
+
+
+def test_a_region_of_a_text_marks_words() -> None:
+    reader = Transformer()
+    reader.block.eval()  # without the block's own dropout
+    net = lupi.attach(reader, "region", sites=["embed"])
+    words, region = sentences(), torch.ones(ROWS, 1, 5)
+    assert torch.allclose(net(words, region).output, net.predict(words), atol=0.05)
+    region[:, :, 2:] = 0
+    assert not torch.allclose(net(words, region).output, net.predict(words), atol=0.05)
+    net.loss(words, torch.zeros(ROWS, dtype=torch.long), region).backward()
+
+
 def test_rows_without_xstar() -> None:
     attached = moved(lupi.attach(vgg(), XSTAR, example=(image(), torch.randn(ROWS, XSTAR))))
     x, xstar, has = image(), torch.randn(ROWS, XSTAR), torch.arange(ROWS) % 2 == 0
@@ -351,6 +375,20 @@ def test_a_compiled_network_follows_xstar() -> None:
             lambda: lupi.attach(vgg(), 3)(image(), torch.randn(ROWS, 4)),
             r"x\* is \(6, 4\); expected \(rows, 3\)",
         ),
+        (
+            lambda: lupi.attach(vgg(), "region", ["3"])(image(), torch.ones(ROWS, 8)),
+            r"x\* is \(6, 8\); expected a region: \(rows, 1, height, width\)",
+        ),
+        (
+            lambda: lupi.attach(vgg(), "region", ["3"])(image(), 255 * torch.ones(ROWS, 1, 8, 8)),
+            "values from 255 to 255; a region has 0 to 1",
+        ),
+        (
+            lambda: lupi.attach(vgg(), "region")(image(), torch.ones(ROWS, 1, 8, 8)),
+            "site 8: its activations are vectors",
+        ),
+        (lambda: lupi.attach(vgg(), "region", ["3"], beta=1), "beta has no effect on a region"),
+        (lambda: lupi.attach(vgg(), "region", ["3"], prior=1.0), "prior is 1.0, the same at all"),
         (
             lambda: lupi.attach(vgg(), {"8": nn.Linear(3, 5)})(image(), torch.randn(ROWS, 3)),
             r"site 8: a log-variance of shape \(6, 5\) can't be fitted to .* \(6, 16\)",

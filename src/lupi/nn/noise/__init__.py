@@ -11,6 +11,7 @@ encoders.py    networks h* of x*
 """
 
 from lupi.nn.noise.dropout import HeteroscedasticDropout, Noisy
+from lupi.nn.noise.priors import RegionPrior
 from lupi.nn.noise.site_noise import NoisePass, SiteNoise
 
-__all__ = ["HeteroscedasticDropout", "NoisePass", "Noisy", "SiteNoise"]
+__all__ = ["HeteroscedasticDropout", "NoisePass", "Noisy", "RegionPrior", "SiteNoise"]
