@@ -281,6 +281,23 @@ def test_a_region_of_a_text_marks_words() -> None:
     net.loss(words, torch.zeros(ROWS, dtype=torch.long), region).backward()
 
 
+@pytest.mark.extra
+def test_a_model_of_hugging_face(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="pip install 'lupi[examples]'")
+    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.BertConfig(vocab_size=11, intermediate_size=16, **small)
+    net = lupi.attach(
+        transformers.BertForSequenceClassification(config), "region", sites=["bert.embeddings"]
+    )
+    tokens = {"input_ids": sentences()[0], "attention_mask": torch.ones(ROWS, 5, dtype=torch.long)}
+    region = torch.zeros(ROWS, 1, 5)
+    F.cross_entropy(net(tokens, region).output.logits, torch.zeros(ROWS).long()).backward()
+    student = net.student()
+    student.save_pretrained(tmp_path)  # type: ignore[operator]
+    again = transformers.BertForSequenceClassification.from_pretrained(tmp_path).eval()
+    assert torch.equal(again(**tokens).logits, net.predict(tokens).logits)
+
+
 def test_rows_without_xstar() -> None:
     attached = moved(lupi.attach(vgg(), XSTAR, example=(image(), torch.randn(ROWS, XSTAR))))
     x, xstar, has = image(), torch.randn(ROWS, XSTAR), torch.arange(ROWS) % 2 == 0
