@@ -73,8 +73,8 @@ def judged(folder: Path) -> Summary:
         (other_run, "{run}/settings.json is of another run: its size is 300, planned was 150"),
         (other_seed, "{run}/settings.json is of another run: its seed is 3, planned was 2"),
         (other_data, "{run}/settings.json was changed or is of another run"),
-        (no_result, "missing results, out of 144 planned runs: het-dropout 1 at n = 150"),
-        (no_folder, "missing results, out of 144 planned runs: het-dropout 1 at n = 150"),
+        (no_result, "missing results (144 runs planned): het-dropout 1 at n = 150"),
+        (no_folder, "missing results (144 runs planned): het-dropout 1 at n = 150"),
     ],
 )
 def test_a_result_that_cannot_be_trusted_is_named_and_left_out(

@@ -117,14 +117,17 @@ def test_page_shows_images_variance_and_validation(demo: Path) -> None:
 
 
 def test_published_scores_stand_beside_ours_as_quoted(demo: Path) -> None:
-    assert "quoted" not in read(write_report(demo)).text
+    assert "Published" not in read(write_report(demo)).text
     document = json.loads((demo / "comparison.json").read_text())
     scores = {"no-xstar": {"75": 0.3785}, "het-dropout": {"300": 0.423}}
     document["settings"]["paper"] = {"source": "A table, one crop", "scores": scores}
     (demo / "comparison.json").write_text(json.dumps(document))
     page = read(write_report(demo))
-    assert "A table, one crop. Not measured here and not judged." in page.text
-    assert re.findall(r'"quoted">([\d.]+)<', (demo / "report.html").read_text()) == ["37.9", "42.3"]
+    assert "A table, one crop. These scores were not measured here and are not judged." in page.text
+    assert re.findall(r'"published">([\d.]+)<', (demo / "report.html").read_text()) == [
+        "37.9",
+        "42.3",
+    ]
     document["settings"]["paper"] = {"scores": "torn"}
     (demo / "comparison.json").write_text(json.dumps(document))
     assert "not judged" not in read(write_report(demo)).text
@@ -139,13 +142,13 @@ def test_every_run_can_be_looked_at(demo: Path) -> None:
 
 
 def test_variance_that_never_moves_is_not_called_learned(demo: Path) -> None:
-    assert "never changed" not in read(write_report(demo)).text
+    assert "fixed before training" not in read(write_report(demo)).text
     for path in demo.glob("*/metrics.jsonl"):
         rows = [json.loads(line) for line in path.read_text().splitlines()]
         for row in rows:
             row["sites"] = rows[0]["sites"]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert "never changed" in read(write_report(demo)).text
+    assert "fixed before training" in read(write_report(demo)).text
 
 
 def test_page_tells_how_to_repeat_it(demo: Path) -> None:

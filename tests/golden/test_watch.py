@@ -67,7 +67,7 @@ def test_other_names_of_this_machine_get_no_answer(port: int) -> None:
 def test_a_port_in_use_and_a_folder_without_comparison(
     demo: Path, port: int, tmp_path: Path
 ) -> None:
-    with pytest.raises(LupiError, match=f"--port {port} of 127.0.0.1 can't be used"):
+    with pytest.raises(LupiError, match=f"--port {port} on 127.0.0.1 can't be used"):
         page_server(demo, port)
     with pytest.raises(LupiError, match="holds no comparison"):
         page_server(tmp_path, 0)

@@ -1,1 +1,1 @@
-"""What the noise of a trained run looks like, and what it goes with."""
+"""Analysis of the noise of a trained run: its variance, and what the variance correlates with."""

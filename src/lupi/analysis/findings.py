@@ -1,4 +1,4 @@
-"""From arrays of noise to findings: groups of rows, relations, and a diagnosis in words."""
+"""Statistics of observed noise: variance by group of rows, correlations, and a diagnosis."""
 
 import math
 from collections.abc import Iterator
@@ -12,47 +12,47 @@ from lupi.analysis.observed import Floats, Observed, SiteNoise, Unit
 from lupi.analysis.relations import NORMAL, Estimate, mean_difference, rank_correlation
 
 NO_NOISE = 1e-3
-"""A mean variance below this is practically none."""
+"""A mean variance below this counts as no noise."""
 LOUD = 50.0
-"""A mean variance above this is at the bound of what lupi lets noise be."""
+"""A mean variance above this is at lupi's upper limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The variance of each unit over a group of rows, in the site's order of units."""
+    """The mean variance of each unit over a group of rows, in the site's order of units."""
 
     group: str
     n_rows: int
     means: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
-    """The band: 95 % interval of the mean."""
+    """Upper end of the 95 % interval of the mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How something of a row's noise goes with something of the row, by ranks."""
+    """The rank correlation of a property of a row's noise with a property of the row."""
 
     noise: str
     to: str
     correlation: Estimate | None
-    """None where one of the two does not vary."""
+    """None if one of the two does not vary."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteFindings:
-    """What the noise at one site is like."""
+    """Findings about the noise at one site."""
 
     name: str
     unit: Unit
     order: tuple[int, ...]
-    """The units sorted by energy: their mean variance over all rows, the largest first."""
+    """The units sorted by energy (their mean variance over all rows), largest first."""
     mean_variance: float
     between: float
     collapsed: bool
     profiles: tuple[Profile, ...]
     difference: Estimate | None
-    """Mean variance of the first group's rows minus that of the second's."""
+    """Mean variance of the first group minus that of the second."""
     inside: float | None
     outside: float | None
     relations: tuple[Relation, ...]
@@ -61,7 +61,7 @@ class SiteFindings:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the noise of a run is like."""
+    """Findings about the noise of a run."""
 
     method: str
     control: str
@@ -69,7 +69,7 @@ class Findings:
     n_held: int
     groups: tuple[str, str]
     collapsed: bool
-    """Whether x* enters at no site."""
+    """Whether the noise depends on x* at no site."""
     sites: tuple[SiteFindings, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -77,31 +77,33 @@ class Findings:
         return asdict(self)
 
 
-def groups_of(seen: Observed) -> dict[str, NDArray[np.bool_]]:
-    """Cut the rows in two: answered right and wrong, or, without classes, low and high loss."""
-    if seen.right is not None:
-        return {"right": seen.right, "wrong": ~seen.right}
-    high = seen.losses > np.median(seen.losses)
+def groups_of(observed: Observed) -> dict[str, NDArray[np.bool_]]:
+    """Split the rows into correct and wrong predictions or, in regression, low and high loss."""
+    if observed.correct is not None:
+        return {"correct": observed.correct, "wrong": ~observed.correct}
+    high = observed.losses > np.median(observed.losses)
     return {"low loss": ~high, "high loss": high}
 
 
-def find(seen: Observed) -> Findings:
-    """Describe what was seen."""
-    groups = groups_of(seen)
-    sites = tuple(_site(site, seen, groups) for site in seen.sites)
+def find(observed: Observed) -> Findings:
+    """Return the findings about observed noise."""
+    groups = groups_of(observed)
+    sites = tuple(_site(site, observed, groups) for site in observed.sites)
     first, second = groups
     return Findings(
-        method=seen.method,
-        control=seen.control,
-        n_rows=len(seen.losses),
-        n_held=seen.n_held,
+        method=observed.method,
+        control=observed.control,
+        n_rows=len(observed.losses),
+        n_held=observed.n_held,
         groups=(first, second),
         collapsed=all(site.collapsed for site in sites),
         sites=sites,
     )
 
 
-def _site(site: SiteNoise, seen: Observed, groups: dict[str, NDArray[np.bool_]]) -> SiteFindings:
+def _site(
+    site: SiteNoise, observed: Observed, groups: dict[str, NDArray[np.bool_]]
+) -> SiteFindings:
     order = np.argsort(-site.variances.mean(axis=0), kind="stable")
     of_row = site.variances.mean(axis=1)
     first, second = groups.values()
@@ -122,13 +124,13 @@ def _site(site: SiteNoise, seen: Observed, groups: dict[str, NDArray[np.bool_]])
         difference=difference,
         inside=inside,
         outside=outside,
-        relations=tuple(_relations(site, seen)),
-        diagnosis=tuple(_diagnosis(site, seen, list(groups), difference, inside, outside)),
+        relations=tuple(_relations(site, observed)),
+        diagnosis=tuple(_diagnosis(site, observed, list(groups), difference, inside, outside)),
     )
 
 
 def _mean(values: Floats | None) -> float | None:
-    """Return the mean over the rows that have a value."""
+    """Return the mean over the finite values, or None if there are none."""
     known = np.empty(0) if values is None else values[np.isfinite(values)]
     return float(known.mean()) if known.size else None
 
@@ -146,7 +148,7 @@ def _profile(group: str, variances: Floats) -> Profile:
     )
 
 
-def _relations(site: SiteNoise, seen: Observed) -> Iterator[Relation]:
+def _relations(site: SiteNoise, observed: Observed) -> Iterator[Relation]:
     noise = {
         "mean variance": site.variances.mean(axis=1),
         "spread over units": np.log(site.variances).std(axis=1),
@@ -154,11 +156,11 @@ def _relations(site: SiteNoise, seen: Observed) -> Iterator[Relation]:
     if site.inside is not None and site.outside is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
             noise["outside / inside"] = site.outside / site.inside
-    facts: dict[str, Floats] = {"loss": seen.losses}
-    if seen.right is not None:
-        facts["error"] = (~seen.right).astype(np.float64)
-    if seen.region_frac is not None:
-        facts["region size"] = seen.region_frac
+    facts: dict[str, Floats] = {"loss": observed.losses}
+    if observed.correct is not None:
+        facts["error"] = (~observed.correct).astype(np.float64)
+    if observed.region_frac is not None:
+        facts["region size"] = observed.region_frac
     for name, values in noise.items():
         for to, fact in facts.items():
             yield Relation(name, to, rank_correlation(values, fact))
@@ -166,26 +168,29 @@ def _relations(site: SiteNoise, seen: Observed) -> Iterator[Relation]:
 
 def _diagnosis(
     site: SiteNoise,
-    seen: Observed,
+    observed: Observed,
     groups: list[str],
     difference: Estimate | None,
     inside: float | None,
     outside: float | None,
 ) -> Iterator[str]:
-    """Say what the noise is like, the most important first."""
+    """Yield sentences about the noise, the most important first."""
     mean = float(site.variances.mean())
     if site.collapsed:
         yield (
-            f"Collapsed: from row to row the variance of a {site.unit} changes by "
-            f"{100 * math.expm1(site.between):.2g} % only. Whatever the run scored, x* does not "
-            "enter here."
+            f"Collapsed: over rows, the variance of a {site.unit} changes by only "
+            f"{100 * math.expm1(site.between):.2g} %. x* has no effect here, whatever the score of "
+            "the run."
         )
         spread = float(np.log(site.variances).std())
         if spread < site.between + 0.01:
-            yield f"All {site.unit}s have the same: plain Gaussian noise of variance {mean:.3g}."
+            yield (
+                f"All {site.unit}s have the same variance: plain Gaussian noise of variance "
+                f"{mean:.3g}."
+            )
     else:
         yield (
-            f"x* has an effect: between rows, the variance of a {site.unit} changes by a factor of "
+            f"x* has an effect: over rows, the variance of a {site.unit} changes by a factor of "
             f"{math.exp(site.between):.3g} (one standard deviation)."
         )
     if mean < NO_NOISE:
@@ -193,10 +198,11 @@ def _diagnosis(
     if mean > LOUD:
         yield f"The noise is at its upper limit: its mean variance is {mean:.3g}."
     if inside is not None and outside is not None and not site.collapsed:
-        yield f"Inside the region the variance is {inside:.3g} in the mean, outside {outside:.3g}."
-    if seen.control != "real":
+        yield f"The mean variance is {inside:.3g} inside the region and {outside:.3g} outside."
+    if observed.control != "real":
         yield (
-            f"x* is {seen.control} here, a control: the noise does not follow this row's own x*."
+            f"This run is a control with {observed.control} x*: the noise does not depend on the "
+            "row's own x*."
         )
     if not site.collapsed:
         yield _of_groups(groups, difference)
@@ -205,18 +211,20 @@ def _diagnosis(
 def _of_groups(groups: list[str], difference: Estimate | None) -> str:
     if difference is None:
         return (
-            f"The {groups[0]} and the {groups[1]} rows can't be told apart by their mean variance: "
-            "it does not vary, or there are too few of them."
+            f"The mean variance of {groups[0]} and {groups[1]} rows can't be compared: it does not "
+            "vary, or there are too few rows."
         )
     low, high = difference.interval
     numbers = f"{difference.value:+.3g}, 95 % interval {low:+.3g} to {high:+.3g}"
     if not difference.is_clear:
         return (
-            f"No clear difference in mean variance between the {groups[0]} and the {groups[1]} "
+            f"There is no clear difference in mean variance between {groups[0]} and {groups[1]} "
             f"rows ({numbers})."
         )
     more = "more" if difference.value > 0 else "less"
     paper = ""
-    if groups[0] == "right":
+    if groups[0] == "correct":
         paper = f"; the paper found {'the same' if difference.value > 0 else 'the opposite'}"
-    return f"The {groups[0]} rows have {more} noise than the {groups[1]} ones ({numbers}){paper}."
+    return (
+        f"{groups[0].capitalize()} rows have {more} noise than {groups[1]} ones ({numbers}){paper}."
+    )

@@ -1,7 +1,7 @@
-"""Look at the noise of a finished run, on validation rows with their x*.
+"""Observe the noise of a finished run on validation rows with their x*.
 
-Validation rows carry no x* in training and selection. Here, after both, it is revealed: the paper
-looks at its noise on validation data too, and training rows would show what was learned by heart.
+Validation rows have no x* in training and selection; it is revealed only here, afterwards. The
+paper also analyses validation rows, and training rows would show what was memorised.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from lupi.train.saved.samples import text_samples
 
 BATCH = 256
 N_SAMPLES = 4
-"""Images kept of those answered right, and as many of those answered wrong."""
+"""Number of samples kept with correct, and with wrong, predictions."""
 
 Parts = dict[str, list[Tensor]]
 
@@ -33,34 +33,32 @@ Parts = dict[str, list[Tensor]]
 def observe(
     folder: Path, n_rows: int, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Observed:
-    """Pass up to `n_rows` validation rows, evenly spread, through a run's student and its h*.
+    """Pass up to `n_rows` evenly spaced validation rows through a run's student and its h*.
 
-    `on_progress` is told how many rows of how many were passed by.
+    `on_progress` is called with the number of processed rows and the total.
     """
     run = read_finished(folder)
     run.load_helpers()
     s = run.settings
     split = run.task.splits(s.size, s.seed, s.control, s.xstar_frac, reveal=True).val
-    seen: Parts = {}
+    gathered: Parts = {}
     noise: Parts = {}
     for n_batches, batch in enumerate(_every(split, -(-len(split) // n_rows)), start=1):
-        _look(run, batch, seen, noise)
+        _gather(run, batch, gathered, noise)
         on_progress(min(n_batches * BATCH, len(split)), len(split))
     if not noise:
-        raise LupiError(f"{folder}: no validation row carries x*, so its noise can't be seen")
-    rows = {name: _joined(parts) for name, parts in seen.items()}
+        raise LupiError(f"{folder}: no validation row has x*, so its noise can't be analysed")
+    rows = {name: _joined(parts) for name, parts in gathered.items()}
     logvars = {name: _joined(parts) for name, parts in noise.items()}
     if len(rows["loss"]) < 2:
-        raise LupiError(
-            f"{folder}: one validation row carries x*; it takes two to see a difference"
-        )
+        raise LupiError(f"{folder}: only one validation row has x*; an analysis needs at least two")
     is_text = run.task.places == "words"
     return Observed(
         method=s.method,
         control=s.control,
         n_held=len(split),
         losses=_floats(rows["loss"]),
-        right=rows["right"].numpy() if "right" in rows else None,
+        correct=rows["correct"].numpy() if "correct" in rows else None,
         region_frac=_region_frac(rows),
         sites=tuple(_site(name, logvar, rows) for name, logvar in logvars.items()),
         samples=_samples(rows, logvars),
@@ -69,7 +67,7 @@ def observe(
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
-    """Join batches; texts (B, T, ...) are padded with 0 to the longest."""
+    """Concatenate batches; texts (B, T, ...) are padded with 0 to the longest."""
     longest = max((part.shape[1] for part in parts if part.dim() > 1), default=0)
     return torch.cat([_padded(part, longest) for part in parts])
 
@@ -82,7 +80,7 @@ def _padded(part: Tensor, length: int) -> Tensor:
 
 
 def _region_frac(rows: dict[str, Tensor]) -> Floats | None:
-    """Return the fraction of each row's places that x* marks."""
+    """Return the fraction of each row's places marked by x*."""
     if "mask" not in rows:
         return None
     places = rows["places"].double()
@@ -90,7 +88,7 @@ def _region_frac(rows: dict[str, Tensor]) -> Floats | None:
 
 
 def _every(split: Split, step: int) -> Iterator[Batch]:
-    """Yield every `step`-th row, those without x* left out."""
+    """Yield every `step`-th row, without rows that lack x*."""
     first = 0
     for batch in split.batches(BATCH):
         kept = (torch.arange(len(batch.y)) + first) % step == 0
@@ -100,7 +98,7 @@ def _every(split: Split, step: int) -> Iterator[Batch]:
 
 
 @torch.no_grad()
-def _look(run: FinishedRun, batch: Batch, seen: Parts, noise: Parts) -> None:
+def _gather(run: FinishedRun, batch: Batch, gathered: Parts, noise: Parts) -> None:
     if not len(batch.y):
         return
     assert batch.xstar is not None
@@ -108,7 +106,7 @@ def _look(run: FinishedRun, batch: Batch, seen: Parts, noise: Parts) -> None:
     found = {"loss": run.task.example_loss(output, batch.y), "y": batch.y}
     if output.dim() == 2 and batch.y.dim() == 1 and not batch.y.is_floating_point():
         found |= {
-            "right": output.argmax(1) == batch.y,
+            "correct": output.argmax(1) == batch.y,
             "prediction": output.argmax(1),
         }
     if run.task.xstar_kind == "region":
@@ -116,7 +114,7 @@ def _look(run: FinishedRun, batch: Batch, seen: Parts, noise: Parts) -> None:
         places = batch.x > 0 if run.task.places == "words" else torch.ones_like(mask)
         found |= {"mask": mask, "places": places, "x": batch.x, "output": output}
     for name, value in found.items():
-        seen.setdefault(name, []).append(value.cpu())
+        gathered.setdefault(name, []).append(value.cpu())
     for site, logvar in run.method.logvars(batch).items():
         noise.setdefault(site, []).append(logvar.float().cpu())
 
@@ -139,7 +137,7 @@ def _site(name: str, logvar: Tensor, rows: dict[str, Tensor]) -> SiteNoise:
 
 
 def _words_site(name: str, logvar: Tensor, mask: Tensor, is_word: Tensor) -> SiteNoise:
-    """Describe the noise at words, which have no places in common: inside and outside x*."""
+    """Describe the noise at words by its variance inside and outside the rationale."""
     logvar = logvar.double().mean(2)  # (rows, T)
     known = torch.where(is_word, logvar, torch.nan)
     spread = (known - known.nanmean(0)).square().nanmean(0).sqrt()
@@ -155,7 +153,7 @@ def _words_site(name: str, logvar: Tensor, mask: Tensor, is_word: Tensor) -> Sit
 
 
 def _inside_outside(variance: Tensor, mask: Tensor) -> tuple[Floats, Floats]:
-    """Return the mean variance of each row in its region and around it; NaN where that is empty."""
+    """Return the mean variance of each row inside and outside its region; NaN if empty."""
     share = F.interpolate(mask[:, None].double(), variance.shape[2:], mode="area")
     mean = variance.mean(1, keepdim=True)  # (rows, 1, h, w)
     means = [(mean * part).sum((1, 2, 3)) / part.sum((1, 2, 3)) for part in (share, 1 - share)]
@@ -163,12 +161,12 @@ def _inside_outside(variance: Tensor, mask: Tensor) -> tuple[Floats, Floats]:
 
 
 def _samples(rows: dict[str, Tensor], noise: dict[str, Tensor]) -> dict[str, NDArray[Any]]:
-    """Keep the first images answered right and the first answered wrong, with their maps."""
+    """Return the first images with correct and with wrong predictions, with variance maps."""
     maps = {site: logvar for site, logvar in noise.items() if logvar.dim() == 4}
-    if "right" not in rows or "x" not in rows or not maps:
+    if "correct" not in rows or "x" not in rows or not maps:
         return {}
-    right = rows["right"]
-    kept = torch.cat([right.nonzero()[:N_SAMPLES, 0], (~right).nonzero()[:N_SAMPLES, 0]])
+    correct = rows["correct"]
+    kept = torch.cat([correct.nonzero()[:N_SAMPLES, 0], (~correct).nonzero()[:N_SAMPLES, 0]])
     pixels = (rows["x"][kept] * 255).round().byte().permute(0, 2, 3, 1)  # (k, H, W, C)
     arrays = {
         "x": pixels[..., 0] if pixels.shape[-1] == 1 else pixels,
@@ -183,11 +181,11 @@ def _samples(rows: dict[str, Tensor], noise: dict[str, Tensor]) -> dict[str, NDA
 def _texts(
     rows: dict[str, Tensor], logvars: dict[str, Tensor], folder: Path
 ) -> tuple[TextSample, ...]:
-    """Keep the first texts answered right and the first answered wrong; of numbers, the first."""
+    """Return the first texts with correct and wrong predictions; in regression, the first ones."""
     kept = torch.arange(min(2 * N_SAMPLES, len(rows["x"])))
-    if "right" in rows:
-        right = rows["right"]
-        kept = torch.cat([right.nonzero()[:N_SAMPLES, 0], (~right).nonzero()[:N_SAMPLES, 0]])
+    if "correct" in rows:
+        correct = rows["correct"]
+        kept = torch.cat([correct.nonzero()[:N_SAMPLES, 0], (~correct).nonzero()[:N_SAMPLES, 0]])
     batch = Batch(rows["x"][kept], rows["y"][kept], rows["mask"][kept, None])
     noise = {site: logvar[kept] for site, logvar in logvars.items()}
     preprocessing = read_json(folder / "preprocessing.json")

@@ -1,4 +1,4 @@
-"""What was seen of a trained run's noise: plain arrays, a row per image or example."""
+"""The observed noise of a trained run as plain arrays, one row per example."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,34 +18,34 @@ class SiteNoise:
 
     name: str
     variances: Floats
-    """(rows, units). At a site with a map: the mean over places of each channel, or, where all
-    channels share a map, its places; at the words of texts two parts: inside and outside."""
+    """(rows, units). At a site with a map, units are channels (averaged over places) or, if all
+    channels share a map, places; at the words of texts there are two: inside and outside."""
     unit: Unit
     between: float
-    """Standard deviation of log-variance over rows, averaged over units: what comes from x*."""
+    """Standard deviation of the log-variance over rows, averaged over units: the effect of x*."""
     collapsed: bool
     inside: Floats | None = None
-    """(rows,) mean variance inside the region that x* marks, at sites with a map."""
+    """(rows,) mean variance inside the region marked by x*, at sites with a map."""
     outside: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Rows of validation data that carry x*, with the student's answers and the noise."""
+    """Validation rows with x*, the student's predictions and the noise."""
 
     method: str
     control: str
-    """What x* was in training, and is here: `real`, `shuffled`, …"""
+    """The control of the run: `real`, `shuffled`, …"""
     n_held: int
-    """Validation rows there are; every k-th with x* was looked at."""
+    """Number of validation rows; the analysis uses every k-th of those with x*."""
     losses: Floats
     """(rows,)"""
-    right: NDArray[np.bool_] | None
-    """(rows,) whether the class was right; None where there are no classes."""
+    correct: NDArray[np.bool_] | None
+    """(rows,) whether the predicted class is correct; None in regression."""
     region_frac: Floats | None
-    """(rows,) the fraction of the image, or of the words, that x* marks; None for a vector."""
+    """(rows,) fraction of the image or of the words marked by x*; None for a vector."""
     sites: tuple[SiteNoise, ...]
     samples: dict[str, NDArray[Any]] = field(default_factory=dict)
-    """Some images, as in a run's samples.npz; empty where x is no image."""
+    """Sample images, as in a run's samples.npz; empty if x is not an image."""
     texts: tuple[TextSample, ...] = ()
-    """Some texts, where x is one."""
+    """Sample texts, if x is a text."""

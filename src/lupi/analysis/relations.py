@@ -1,4 +1,4 @@
-"""Rank correlation with an interval, and the difference of two means with one."""
+"""Rank correlations and differences of means, with intervals."""
 
 import math
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 NORMAL = 1.959964
-"""95 % of a normal distribution are within so many standard deviations."""
+"""Quantile of the normal distribution for a two-sided 95 % interval."""
 FEWEST = 10
-"""Rows, below which an interval would pretend to know."""
+"""Minimum number of rows for an interval."""
 SMALLEST_SPREAD = 1e-6
-"""Relative to its size, a quantity that varies less does not vary."""
+"""A quantity with a smaller relative range counts as constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,15 @@ class Estimate:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Whether the interval excludes zero."""
         return self.interval[0] > 0 or self.interval[1] < 0
 
 
 def rank_correlation(a: ArrayLike, b: ArrayLike) -> Estimate | None:
-    """Return Spearman's correlation, its interval after Bonett and Wright (2000).
+    """Return Spearman's correlation with an interval after Bonett and Wright (2000).
 
-    None where either side does not vary, or rows are too few. Rows that are not finite are left
-    out.
+    Return None if either side does not vary or there are too few rows. Rows that are not finite
+    are ignored.
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     finite = np.isfinite(first) & np.isfinite(second)
@@ -49,7 +49,7 @@ def rank_correlation(a: ArrayLike, b: ArrayLike) -> Estimate | None:
 def mean_difference(a: ArrayLike, b: ArrayLike) -> Estimate | None:
     """Return mean(a) - mean(b) with Welch's interval.
 
-    None where nothing varies, or rows are too few.
+    Return None if nothing varies or there are too few rows.
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if min(first.size, second.size) < FEWEST or not _varies(np.concatenate([first, second])):

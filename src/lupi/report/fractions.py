@@ -1,4 +1,4 @@
-"""Partial x*: arms that differ in nothing but the fraction of training rows that carry x*."""
+"""Partial x*: arms that differ only in the fraction of training rows with x*."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from lupi.report.numbers import difference, difference_interval
 
 
 def families(summary: Summary) -> dict[str, list[ArmSummary]]:
-    """Return the arms of each family, by rising fraction of rows with x*."""
+    """Return the arms of each family, by increasing fraction of rows with x*."""
     found: dict[str, list[ArmSummary]] = {}
     for arm in sorted(summary.arms, key=lambda arm: arm.xstar_frac):
         if arm.family:
@@ -18,24 +18,24 @@ def families(summary: Summary) -> dict[str, list[ArmSummary]]:
 
 
 def percent(frac: float) -> str:
-    """Write a fraction of the rows: `4 %`."""
+    """Format a fraction of the rows: `4 %`."""
     return f"{100 * frac:g} %"
 
 
 def cell_at(arm: ArmSummary, size: int) -> Cell:
-    """Return what is known of an arm at one size."""
+    """Return the cell of an arm at one size."""
     return next(cell for cell in arm.cells if cell.size == size)
 
 
 def partial_sentences(summary: Summary) -> Iterator[str]:
-    """Say, for each family and size, at which fractions x* helps and how much it gives there."""
+    """Yield a sentence for each family and size: at which fractions x* helps, and the gain."""
     for family, arms in families(summary).items():
         candidates = [arm for arm in arms if is_candidate(arm)]
         for size in summary.sizes if candidates else ():
             helped = [arm for arm in candidates if cell_at(arm, size).verdict == "helps"]
             if helped:
                 where = ", ".join(percent(arm.xstar_frac) for arm in helped)
-                text = f"x* helps where {where} of the rows carry it"
+                text = f"x* helps when {where} of the rows have it"
             else:
                 text = "x* helps at no measured fraction"
             for arm in dict.fromkeys([*helped[:1], candidates[-1]]):  # the smallest, and all x*

@@ -1,4 +1,4 @@
-"""The state of a whole comparison: what the banner of the page says before any number is read."""
+"""The overall state of a comparison, shown at the top of the page."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ State = Answer | Literal["mixed", "incomplete", "nothing to judge"]
 LABELS: dict[State, str] = {
     "helps": "x* helps",
     "hurts": "x* hurts",
-    "mixed": "x* helps here and hurts there",
+    "mixed": "x* helps in some cases and hurts in others",
     "worse than a control": "Worse than a control",
     "better than plain only": "Better than the plain model, but no credit for x*",
     "practically the same": "Practically the same",
     "no detectable difference": "No detectable difference",
-    "underpowered": "Underpowered: too few seeds to tell",
+    "underpowered": "Underpowered: too few seeds",
     "collapsed": "Collapsed: x* was not used",
     "incomplete": "Incomplete",
-    "nothing to judge": "Nothing to judge",
+    "nothing to judge": "No verdict",
 }
 
 SIGNS: dict[State, str] = {
@@ -38,12 +38,12 @@ SIGNS: dict[State, str] = {
     "incomplete": "…",
     "nothing to judge": "–",
 }
-"""So that the state never rests on colour alone."""
+"""Signs that make the state readable without colour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A state and the words for it."""
+    """A state with its label and sign."""
 
     state: State
     label: str
@@ -51,7 +51,7 @@ class Outcome:
 
 
 def outcome(summary: Summary) -> Outcome:
-    """Condense the verdicts of the candidates; missing runs make any verdict a provisional one."""
+    """Summarise the verdicts of the candidates; with missing runs, the state is `incomplete`."""
     words = {cell.verdict for arm in summary.arms if is_candidate(arm) for cell in arm.cells}
     state = _condense(words)
     label = LABELS[state]
@@ -63,7 +63,7 @@ def outcome(summary: Summary) -> Outcome:
 
 
 def _condense(words: Collection[Verdict]) -> State:
-    """Return the word the headline is about, unless x* both helps and hurts."""
+    """Return the verdict of the headline, or `mixed` if x* both helps and hurts."""
     if "helps" in words and "hurts" in words:
         return "mixed"
     for word in MOST_TELLING_FIRST:

@@ -1,4 +1,4 @@
-"""A judged comparison as text: fits 80 columns, means the same without colour."""
+"""The summary of a comparison for the terminal: fits 80 columns and does not need colour."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -12,8 +12,8 @@ from rich.text import Text
 from lupi.evidence.roles import is_candidate
 from lupi.evidence.summary import Cell, Summary, Verdict
 from lupi.evidence.words.headline import at_sizes
+from lupi.report.additional_labels import additional_labels
 from lupi.report.fractions import cell_at, families, partial_sentences, percent
-from lupi.report.more_labels import more_labels
 from lupi.report.numbers import NOTHING, half_width, score, unit
 from lupi.report.outcome import outcome
 from lupi.report.tuning import lines
@@ -42,7 +42,7 @@ WIDEST_NAME = 28
 
 
 def summary_table(summary: Summary) -> "SummaryTable":
-    """Return what to print of a comparison."""
+    """Return a printable summary of a comparison."""
     return SummaryTable(summary)
 
 
@@ -50,8 +50,7 @@ def summary_table(summary: Summary) -> "SummaryTable":
 class SummaryTable:
     """Headline, scores, label saving, warnings.
 
-    The sizes stand side by side as long as the console is wide enough; those that don't fit go
-    into a further table below.
+    Sizes are columns; if the console is too narrow for all of them, further tables follow below.
     """
 
     summary: Summary
@@ -86,7 +85,7 @@ def _wrapped(text: str, width: int, first: str = "", rest: str = "", style: str 
 
 
 def _blocks(summary: Summary, width: int) -> Iterator[Sequence[int]]:
-    """Cut the sizes (column numbers) into groups whose columns fit side by side."""
+    """Split the sizes (column numbers) into groups that fit side by side."""
     name_width = min(max([len(arm.name) for arm in summary.arms] + [3]), WIDEST_NAME)
     entries = [
         [len(_entry(arm.cells[i], summary.metric).plain) for arm in summary.arms]
@@ -133,31 +132,31 @@ def _entry(cell: Cell, metric: str) -> Text:
 def _legend(summary: Summary) -> Iterator[str]:
     yield f"{unit(summary.metric)} on test data: mean ± half the 95 % interval over seeds"
     if marks := marks_text(summary):
-        yield f"{marks}; arms that are not about x*: against {summary.reference} only"
+        yield f"{marks}; arms that don't test x* are compared with {summary.reference} only"
     oracles = [arm.name for arm in summary.arms if arm.sees_xstar_at_test]
     if oracles:
-        yield f"sees x* at test, so it does not compete: {', '.join(oracles)}"
+        yield f"sees x* at test time, for reference only: {', '.join(oracles)}"
     classical = [arm.name for arm in summary.arms if arm.classical]
     if classical:
-        yield f"not a network, shown for comparison: {', '.join(classical)}"
+        yield f"classical models, for reference only: {', '.join(classical)}"
     yield from scopes(summary)
     if summary.trivial is not None:
         yield f"a predictor that ignores x scores {score(summary.trivial, summary.metric)}"
 
 
 def scopes(summary: Summary) -> Iterator[str]:
-    """Say what the verdicts are about, if the record says how rows were drawn."""
+    """Yield what the verdicts apply to, if the record describes how rows were drawn."""
     sizes: dict[str, list[int]] = {}
     for cell in next((arm.cells for arm in summary.arms if is_candidate(arm)), ()):
         if cell.scope is not None and cell.verdict != "not run":
             sizes.setdefault(cell.scope, []).append(cell.size)
     for scope, found in sizes.items():
         where = f" at {at_sizes(found)}" if len(sizes) > 1 else ""
-        yield f"verdicts{where} hold for {scope}"
+        yield f"verdicts{where} apply to {scope}"
 
 
 def marks_text(summary: Summary) -> str:
-    """Say what the marks beside the scores mean, as far as they are used."""
+    """Return the meaning of the marks that are used."""
     used = {cell.verdict for arm in summary.arms for cell in arm.cells if cell.mean is not None}
     return ", ".join(
         f"{MARKS[word]} {word}" for word in MARKS if word in used and MARKS[word] != " "
@@ -165,10 +164,10 @@ def marks_text(summary: Summary) -> str:
 
 
 def _label_saving(summary: Summary, width: int) -> Iterator[Text]:
-    """One entry per arm that could show that x* helps, with the sizes where it is known."""
-    answers = more_labels(summary)
+    """Yield one entry per arm that could show that x* helps, with the sizes where it is known."""
+    answers = additional_labels(summary)
     if answers:
-        title = "\nHow many more labels would others need? (factor, 95 % interval)"
+        title = "\nAdditional labels others need for the same score (factor, 95 % interval)"
         yield Text(title, style="bold")
     for name, known in answers.items():
         yield _wrapped(f"{name}: {', '.join(known)}", width, first="  ", rest="    ")
@@ -184,11 +183,11 @@ def _tuning(summary: Summary, width: int) -> Iterator[Text]:
 
 
 def _partial(summary: Summary, width: int) -> Iterator[Text]:
-    """Scores against the fraction of rows with x*, as rows of a figure made of letters."""
+    """Yield a text chart of the scores by the fraction of rows with x*."""
     for family, arms in families(summary).items():
         for size in summary.sizes if any(map(is_candidate, arms)) else ():
             cells = [(arm.xstar_frac, cell_at(arm, size)) for arm in arms]
-            title = f"\nx* for a part of the rows: {family}, n = {size}, {unit(summary.metric)}"
+            title = f"\nPartial x*: {family}, n = {size}, {unit(summary.metric)}"
             yield Text(title, style="bold")
             for line in _strip_chart(cells, summary.metric, width):
                 yield Text(line)
@@ -197,7 +196,7 @@ def _partial(summary: Summary, width: int) -> Iterator[Text]:
 
 
 def _strip_chart(cells: Sequence[tuple[float, Cell]], metric: str, width: int) -> Iterator[str]:
-    """Draw a row per fraction: its mean as a dot, its interval as a line, all on one scale."""
+    """Draw one row per fraction: the mean as a dot, the interval as a line, on a common scale."""
     ends = [
         end
         for _, cell in cells

@@ -1,4 +1,4 @@
-"""What tuning tried and chose, in words: rows for the page, lines for the terminal."""
+"""The candidates and choices of tuning: rows for the page, lines for the terminal."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def rows(summary: Summary) -> list[Row]:
 
 
 def title(summary: Summary) -> str:
-    """Say by what the candidates are measured, if there are any."""
+    """Return the score by which candidates are compared, or an empty string without candidates."""
     tuning = summary.tuning
     if tuning is None or not tuning.candidates:
         return ""
@@ -43,12 +43,12 @@ def title(summary: Summary) -> str:
 
 
 def lines(summary: Summary) -> Iterator[str]:
-    """Yield a title and, for each arm, the chosen candidate beside the others."""
+    """Yield a title and, for each arm, the chosen candidate and the scores of the others."""
     tuning = summary.tuning
     if tuning is None:
         return
     if tuning.note is not None:
-        yield f"Settings were chosen before: {tuning.note}"
+        yield f"How the settings were chosen: {tuning.note}"
         return
     yield f"Tuning: {title(summary)}"
     for arm in dict.fromkeys(tried.arm for tried in tuning.candidates):
@@ -63,7 +63,7 @@ def _choice(arm: str, tuning: Tuning, metric: str) -> str:
         return f"{n_finished} of {sum(tried.n_planned for tried in of_arm)} trials finished"
     text = f"{score(chosen.score, metric)} with {_changes(chosen.changes)}"
     if chosen.number != 0:
-        text += f"; as given {score(of_arm[0].score, metric)}"
+        text += f"; initial settings {score(of_arm[0].score, metric)}"
     rest = sorted(t.score for t in of_arm if t.number and not t.chosen and t.score is not None)
     if len(rest) == 1:
         text += f"; another {score(rest[0], metric)}"
@@ -74,7 +74,7 @@ def _choice(arm: str, tuning: Tuning, metric: str) -> str:
 
 def _changes(changes: dict[str, Any]) -> str:
     if not changes:
-        return "its settings as given"
+        return "initial settings"
     return ", ".join(
         f"{key.removeprefix('settings.')} {value}" for key, value in sorted(changes.items())
     )

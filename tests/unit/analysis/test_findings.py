@@ -23,7 +23,7 @@ def observed(*sites: SiteNoise, **changes: Any) -> Observed:
         "control": "real",
         "n_held": 2 * N,
         "losses": np.linspace(0, 3, N),
-        "right": np.arange(N) < 40,
+        "correct": np.arange(N) < 40,
         "region_frac": np.linspace(0.6, 0.1, N),
     }
     return Observed(sites=sites, **{**facts, **changes})
@@ -38,7 +38,7 @@ def test_units_are_sorted_by_energy_in_both_groups() -> None:
     (found,) = find(observed(site(more_noise_for_right()))).sites
     assert found.order == (4, 3, 2, 1, 0)
     right, wrong = found.profiles
-    assert (right.group, right.n_rows, wrong.group, wrong.n_rows) == ("right", 40, "wrong", 20)
+    assert (right.group, right.n_rows, wrong.group, wrong.n_rows) == ("correct", 40, "wrong", 20)
     rows = more_noise_for_right()[:40, 4]
     assert right.means[0] == pytest.approx(rows.mean())
     assert right.high[0] - right.means[0] == pytest.approx(
@@ -51,7 +51,7 @@ def test_difference_and_relations() -> None:
     (found,) = find(observed(site(more_noise_for_right()))).sites
     assert found.difference is not None
     assert found.difference.is_clear
-    assert any("right rows have more noise" in text for text in found.diagnosis)
+    assert any("Correct rows have more noise" in text for text in found.diagnosis)
     relations = {(r.noise, r.to): r.correlation for r in found.relations}
     loss, size = relations["mean variance", "loss"], relations["mean variance", "region size"]
     assert loss is not None
@@ -70,7 +70,8 @@ def test_collapse_in_words() -> None:
     assert findings.collapsed
     (found,) = findings.sites
     assert found.diagnosis[0].startswith("Collapsed")
-    assert found.diagnosis[1] == "All units have the same: plain Gaussian noise of variance 1."
+    plain = "All units have the same variance: plain Gaussian noise of variance 1."
+    assert found.diagnosis[1] == plain
     assert lead(findings)[0] == "Collapsed: the noise no longer depends on x* at any site."
     assert relation_rows(found) == []
     uneven = np.tile(np.arange(1.0, 5.0), (N, 1))
@@ -86,7 +87,7 @@ def test_too_little_and_too_much_noise_are_said() -> None:
 
 def test_a_control_is_called_one() -> None:
     (found,) = find(observed(site(more_noise_for_right()), control="shuffled")).sites
-    assert any("x* is shuffled here, a control" in text for text in found.diagnosis)
+    assert any("a control with shuffled x*" in text for text in found.diagnosis)
 
 
 def test_inside_and_outside() -> None:
@@ -94,11 +95,13 @@ def test_inside_and_outside() -> None:
     inside[0] = np.nan  # a row whose region is empty
     found = find(observed(site(more_noise_for_right(), "place", inside=inside, outside=outside)))
     assert (found.sites[0].inside, found.sites[0].outside) == pytest.approx((0.1, 1.0))
-    assert any("Inside the region the variance is 0.1" in text for text in found.sites[0].diagnosis)
+    assert any(
+        "The mean variance is 0.1 inside the region" in text for text in found.sites[0].diagnosis
+    )
 
 
 def test_without_classes_rows_are_cut_at_the_median_loss() -> None:
-    seen = observed(site(more_noise_for_right()), right=None, region_frac=None)
+    seen = observed(site(more_noise_for_right()), correct=None, region_frac=None)
     assert {name: rows.sum() for name, rows in groups_of(seen).items()} == {
         "low loss": 30,
         "high loss": 30,
@@ -107,10 +110,10 @@ def test_without_classes_rows_are_cut_at_the_median_loss() -> None:
 
 
 def test_everything_right_leaves_one_group() -> None:
-    seen = observed(site(more_noise_for_right()), right=np.ones(N, dtype=np.bool_))
+    seen = observed(site(more_noise_for_right()), correct=np.ones(N, dtype=np.bool_))
     findings = find(seen)
-    assert [profile.group for profile in findings.sites[0].profiles] == ["right"]
-    assert "right (60 rows)" in draw_profile(findings.sites[0])
+    assert [profile.group for profile in findings.sites[0].profiles] == ["correct"]
+    assert "correct (60 rows)" in draw_profile(findings.sites[0])
     assert render_sheet("a", lead(findings), list(sections(findings, seen)))
 
 

@@ -47,9 +47,9 @@ def test_helper_weights_stand_beside_the_student_and_not_in_it(folder: Path) -> 
 def test_the_student_and_its_noise_are_those_of_the_run(folder: Path) -> None:
     seen = observe(folder, 10_000)
     result = json.loads((folder / "result.json").read_text())
-    assert seen.right is not None
-    assert len(seen.right) == seen.n_held == 600
-    assert seen.right.mean() == pytest.approx(result["metrics"]["val"]["accuracy"])
+    assert seen.correct is not None
+    assert len(seen.correct) == seen.n_held == 600
+    assert seen.correct.mean() == pytest.approx(result["metrics"]["val"]["accuracy"])
     assert seen.losses.mean() == pytest.approx(result["metrics"]["val"]["loss"], rel=1e-5)
     by_name = {site.name: site for site in seen.sites}
     assert by_name.keys() == result["sites"].keys()

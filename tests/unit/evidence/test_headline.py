@@ -105,8 +105,8 @@ def test_underpowered_says_how_many_seeds_it_takes() -> None:
         "het-dropout": {75: around(0.6, 4), 150: around(0.7, 4)},
     }
     assert headline(results) == (
-        "Too few seeds to judge het-dropout: 7 are enough to answer any of 2 questions "
-        "(arms x sizes), 6 if all have a clear answer."
+        "Too few seeds to judge het-dropout: 7 are enough for any of the 2 questions "
+        "(arms x sizes), 6 if all answers are clear."
     )
 
 
@@ -115,7 +115,7 @@ def test_seeds_that_change_nothing_give_no_verdict() -> None:
     results = {"no-xstar": {75: [0.5] * 8}, "het-dropout": {75: [0.6] * 8}}
     summary = summarise(comparison(results))
     assert summary.headline.startswith("Too few seeds to judge het-dropout")
-    assert any(w.startswith("the same score for every seed: ") for w in summary.warnings)
+    assert any(w.startswith("identical scores for all seeds: ") for w in summary.warnings)
 
 
 def test_collapsed() -> None:
@@ -131,7 +131,7 @@ def test_collapsed() -> None:
 
 def test_nothing_finished_yet() -> None:
     results = {"no-xstar": {75: [None] * 8}, "het-dropout": {75: [None] * 8}}
-    assert headline(results) == ("Nothing to say yet: none of the 16 planned runs has a score.")
+    assert headline(results) == ("No verdict yet: none of the 16 planned runs has a score.")
 
 
 def test_an_oracle_is_never_the_winner() -> None:
@@ -156,7 +156,7 @@ def test_several_methods_are_counted() -> None:
 
 
 def test_an_empty_comparison_has_a_headline() -> None:
-    assert headline({"no-xstar": {}, "het-dropout": {}}).startswith("Nothing to say")
+    assert headline({"no-xstar": {}, "het-dropout": {}}).startswith("No verdict yet")
 
 
 @pytest.mark.parametrize(

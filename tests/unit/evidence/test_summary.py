@@ -144,15 +144,15 @@ def test_warnings_name_what_a_reader_must_know() -> None:
     assert summary.failed == ("no-xstar-75-0",)
     assert summary.warnings == (
         "metrics.jsonl: line 3 is torn",
-        "missing results, out of 15 planned runs: no-xstar 1 at n = 75; "
-        "arms are compared on the seeds that both have",
-        "failed runs: no-xstar-75-0; failure.txt in their folders says why",
-        "collapsed runs, whose noise no longer depends on x*: het-dropout 1 at n = 75",
+        "missing results (15 runs planned): no-xstar 1 at n = 75; "
+        "arms are compared on their common seeds",
+        "failed runs: no-xstar-75-0; see failure.txt in their folders",
+        "collapsed runs (their noise no longer depends on x*): het-dropout 1 at n = 75",
         "underpowered: gaussian-dropout at n = 75; het-dropout at n = 75; a verdict needs at "
-        "least 6 seeds that the arm and its controls share",
+        "least 6 common seeds of the arm and its controls",
         "no better than a predictor that ignores x (score 0.1): gaussian-dropout at n = 75",
-        "het-dropout has no control with its x* replaced: a gain may come from the capacity "
-        "around x*; add het-dropout/shuffled",
+        "het-dropout has no control with replaced x*: a gain may come from the extra capacity; "
+        "add `controls: [shuffled]`",
     )
 
 

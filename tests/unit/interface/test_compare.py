@@ -48,7 +48,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> lupi.Comparison:
 
 def test_a_frame_to_a_verdict(done: lupi.Comparison) -> None:
     assert done.is_complete
-    assert done.verdict == "Underpowered: too few seeds to tell"
+    assert done.verdict == "Underpowered: too few seeds"
     assert done.verdicts == {("het-dropout", 40): "underpowered"}
     assert "6 of 6 runs" in repr(done)
     assert max(map(len, str(done).splitlines())) <= 80

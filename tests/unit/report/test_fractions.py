@@ -2,9 +2,9 @@ import pytest
 from summaries import arm, cell, summary
 
 from lupi.evidence.summary import LabelSaving, Summary, Verdict
+from lupi.report.additional_labels import additional_labels
 from lupi.report.figures.curves import fraction_curves, fraction_places
 from lupi.report.fractions import families, partial_sentences
-from lupi.report.more_labels import more_labels
 
 
 def judged(*verdicts: Verdict) -> Summary:
@@ -30,7 +30,7 @@ def test_families_by_rising_fraction() -> None:
 
 def test_sentences_name_the_smallest_fraction_that_helps() -> None:
     (sentence,) = partial_sentences(judged("helps", "no detectable difference", "helps"))
-    assert sentence.startswith("het, n = 100: x* helps where 4 %, 100 % of the rows carry it; 4 %:")
+    assert sentence.startswith("het, n = 100: x* helps when 4 %, 100 % of the rows have it; 4 %:")
     assert "100 %: -1.0 points against gaussian-dropout, 95 % interval -2.0 to +1.0." in sentence
     (sentence,) = partial_sentences(judged("hurts", "underpowered", "underpowered"))
     assert "x* helps at no measured fraction; 100 %: -1.0" in sentence
@@ -61,7 +61,7 @@ def test_labels_in_numbers_and_factors() -> None:
     ]
     sizes = (100, 200, 400, 800)
     cells = [cell(n, label_saving=saved) for n, saved in zip(sizes, savings, strict=True)]
-    found = more_labels(summary(arm("het", *cells), sizes=sizes))
+    found = additional_labels(summary(arm("het", *cells), sizes=sizes))
     assert found == {
         "het": [
             "no-xstar 50 more at n = 100 (1.5×, 1.2 or more)",
@@ -69,4 +69,4 @@ def test_labels_in_numbers_and_factors() -> None:
             "no-xstar beyond range at n = 400",
         ]
     }
-    assert more_labels(summary(arm("het", cells[0]))) == {}  # one size makes no curve
+    assert additional_labels(summary(arm("het", cells[0]))) == {}  # one size makes no curve

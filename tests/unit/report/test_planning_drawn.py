@@ -14,6 +14,6 @@ def test_a_line_for_each_size_and_the_power_wanted() -> None:
         "mine&lt;1&gt;, n = 75",
         "mine&lt;1&gt;, n = 150",
         "80 %",
-        "chance to detect +5.0",
+        "power to detect +5.0",
     ):
         assert words in drawing

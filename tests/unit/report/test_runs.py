@@ -40,7 +40,7 @@ def test_a_run_shows_its_end_and_its_curves() -> None:
 def test_only_the_last_attempt_is_drawn() -> None:
     (log,) = run_logs(record(restarts=1), [[row(1), row(2), row(1, attempt=1)]])
     assert log["epochs"] == [1]
-    assert "started again 1 time(s)" in log["end"]
+    assert "restarted 1 time(s)" in log["end"]
 
 
 def test_runs_without_rows_or_result() -> None:

@@ -31,10 +31,10 @@ def test_the_choice_stands_beside_what_else_was_tried() -> None:
     judged = tuned(Tuning(None, 150, 2, False, CANDIDATES))
     assert list(lines(judged)) == [
         "Tuning: validation accuracy, %, the mean of 2 seeds at n = 150",
-        "no-xstar: 44.0 with its settings as given; 2 others 40.0 to 41.0",
-        "het-dropout: 58.8 with beta 0.02, prior 0.7; as given 50.0",
+        "no-xstar: 44.0 with initial settings; 2 others 40.0 to 41.0",
+        "het-dropout: 58.8 with beta 0.02, prior 0.7; initial settings 50.0",
     ]
-    assert "  het-dropout: 58.8 with beta 0.02, prior 0.7; as given 50.0" in text(judged)
+    assert "  het-dropout: 58.8 with beta 0.02, prior 0.7; initial settings 50.0" in text(judged)
 
 
 def test_the_page_has_a_row_for_each_candidate() -> None:
@@ -52,6 +52,6 @@ def test_trials_under_way_are_counted() -> None:
 
 
 def test_a_sentence_or_nothing() -> None:
-    assert "Settings were chosen before: by hand" in text(tuned(Tuning("by hand")))
+    assert "How the settings were chosen: by hand" in text(tuned(Tuning("by hand")))
     assert list(lines(tuned(None))) == []
     assert rows(tuned(Tuning("by hand"))) == []

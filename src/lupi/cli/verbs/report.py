@@ -76,13 +76,13 @@ def _compare(first: Path, second: Path, as_json: bool) -> None:
 
     from lupi.evidence.side_by_side import side_by_side
     from lupi.records import read_comparison
-    from lupi.report.beside import beside
+    from lupi.report.two_comparisons import render_pair
 
     found = side_by_side(read_comparison(first), read_comparison(second))
     if as_json:
         print_json(asdict(found))
     else:
-        for part in beside(found):
+        for part in render_pair(found):
             Console().print(part, highlight=False)
 
 

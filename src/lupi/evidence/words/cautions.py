@@ -1,4 +1,4 @@
-"""What a reader must know before trusting a verdict, one sentence per subject."""
+"""Warnings that a reader should know before trusting a verdict."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from lupi.evidence.words.headline import at_sizes
 from lupi.records import Arm, ComparisonRecord
 
 MUCH_OVERLAP = 1 / 3
-"""Share of common rows above which the training sets of two seeds are remarked on."""
+"""Share of common rows between two seeds above which a warning is given."""
 
 
 def cautions(
@@ -23,30 +23,30 @@ def cautions(
     rule: Rule,
     failed: Sequence[str],
 ) -> Iterator[str]:
-    """Yield the warnings of a judged comparison, those about the records first."""
+    """Yield the warnings of a judged comparison, starting with those about the records."""
     yield from record.warnings
     yield from scores.warnings
     if missing := _counted(arms, lambda cell: cell.n_missing):
         yield (
-            f"missing results, out of {len(record.runs)} planned runs: {missing}; "
-            "arms are compared on the seeds that both have"
+            f"missing results ({len(record.runs)} runs planned): {missing}; "
+            "arms are compared on their common seeds"
         )
     if failed:
-        yield f"failed runs: {', '.join(failed)}; failure.txt in their folders says why"
+        yield f"failed runs: {', '.join(failed)}; see failure.txt in their folders"
     if diverged := _counted(arms, lambda cell: cell.n_diverged):
-        yield f"diverged runs, which count with the score they have: {diverged}"
+        yield f"diverged runs (they count with their score): {diverged}"
     real = [arm for arm in arms if arm.control == "real"]
     if collapsed := _counted(real, lambda cell: cell.n_collapsed):
-        yield f"collapsed runs, whose noise no longer depends on x*: {collapsed}"
+        yield f"collapsed runs (their noise no longer depends on x*): {collapsed}"
     if same := _listed(arms, _is_repeated):
         yield (
-            f"the same score for every seed: {same}; such seeds are not replicates, and a "
-            "difference between two such arms gets no verdict"
+            f"identical scores for all seeds: {same}; such seeds are not replicates, so "
+            "differences between two such arms get no verdict"
         )
     if few := _listed(arms, lambda cell: cell.verdict == "underpowered"):
         yield (
             f"underpowered: {few}; a verdict needs at least "
-            f"{seeds_needed(1, rule.looks.first_share)} seeds that the arm and its controls share"
+            f"{seeds_needed(1, rule.looks.first_share)} common seeds of the arm and its controls"
         )
     yield from _about_replicates(rule.design, scores.sizes)
     if unlearned := _listed(arms, lambda cell: _no_better_than_trivial(cell, scores)):
@@ -61,21 +61,21 @@ def cautions(
 
 
 def tuning_cautions(tuning: Tuning | None) -> Iterator[str]:
-    """Yield what is unfair about the choice of settings."""
+    """Yield warnings about how the settings were chosen."""
     if tuning is None:
         yield (
-            "untuned: every arm has the settings it was given, and a difference may come from "
-            "them; add `tuning:` to the settings, or say there how they were chosen"
+            "untuned: differences may come from the choice of settings; add `tuning:` to the "
+            "settings file, or describe there how the settings were chosen"
         )
         return
     counts = Counter(trial.arm for trial in tuning.candidates)
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{arm} {n}" for arm, n in counts.items())
-        yield f"arms had unequal numbers of candidates in tuning: {listed}"
+        yield f"unequal numbers of tuning candidates: {listed}"
     if tuning.shared:
-        yield "controls have the settings that were chosen for real x*, which favours x*"
+        yield "controls use the settings chosen for the real x*, which favours x*"
     if not tuning.is_done:
-        yield "tuning is unfinished: the arms stand here with the settings they were given"
+        yield "tuning is unfinished: arms are shown with their initial settings"
 
 
 def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:
@@ -89,29 +89,29 @@ def _is_repeated(cell: Cell) -> bool:
 
 
 def _about_replicates(design: Design | None, sizes: Sequence[int]) -> Iterator[str]:
-    """Say what seeds have in common that should be independent."""
+    """Yield warnings about rows that seeds share."""
     if design is None:
         yield (
-            "nothing says which rows the training rows were drawn from: seeds count as "
-            "independent replicates"
+            "it is unknown how training rows were drawn: seeds are treated as independent "
+            "replicates"
         )
         return
     if whole := [size for size in sizes if design.is_whole_pool(size)]:
         yield (
-            f"every seed trains on the same rows at {at_sizes(whole)}: verdicts there hold for "
+            f"all seeds train on the same rows at {at_sizes(whole)}: verdicts there apply to "
             f"{design.scope(whole[0])}"
         )
     shared = {size: design.overlap(size) for size in sizes if not design.is_whole_pool(size)}
     if much := [size for size, overlap in shared.items() if overlap > MUCH_OVERLAP]:
         shares = ", ".join(f"{shared[size]:.0%}" for size in much)
         yield (
-            f"the training sets of two seeds share {shares} of their rows at {at_sizes(much)}: "
-            "intervals there are widened for it"
+            f"training sets of two seeds share {shares} of their rows at {at_sizes(much)}: "
+            "intervals there are widened accordingly"
         )
 
 
 def _beaten_networks(arms: Sequence[Arm], scores: Scores, rule: Rule) -> Iterator[str]:
-    """Say where a classical model is better than every network that predicts from x."""
+    """Yield warnings about classical models that are better than every network."""
     networks = [arm for arm in arms if not arm.classical and not arm.sees_xstar_at_test]
     rivals = {arm.name: [n.name for n in networks] if arm.classical else [] for arm in arms}
     judged = judge_questions(scores, arms, rivals, rule)
@@ -123,17 +123,17 @@ def _beaten_networks(arms: Sequence[Arm], scores: Scores, rule: Rule) -> Iterato
         ]
         if beaten:
             yield (
-                f"{arm.name} is better than every network at {at_sizes(beaten)}: use it there, "
-                "whatever x* does for networks"
+                f"{arm.name} is better than every network at {at_sizes(beaten)}: prefer it there, "
+                "whether or not x* helps networks"
             )
 
 
 def _without_control(arms: Sequence[Arm]) -> str:
     names = ", ".join(arm.name for arm in arms)
-    has, its = ("has", "its") if len(arms) == 1 else ("have", "their")
+    has = "has" if len(arms) == 1 else "have"
     return (
-        f"{names} {has} no control with {its} x* replaced: a gain may come from the capacity "
-        f"around x*; add {arms[0].name}/shuffled" + (" and so on" if len(arms) > 1 else "")
+        f"{names} {has} no control with replaced x*: a gain may come from the extra capacity; "
+        "add `controls: [shuffled]`"
     )
 
 

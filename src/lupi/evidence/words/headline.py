@@ -1,4 +1,4 @@
-"""The verdict in one sentence, for a reader who opens the report for the first time."""
+"""The verdict in one sentence."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
@@ -30,8 +30,8 @@ ABOUT_METHODS: Mapping[Answer, str] = {
     "helps": "{arm} is better than every control{where}: {numbers} over the strongest",
     "hurts": "{arm} is worse than every control{where}: {numbers} against the closest",
     "better than plain only": (
-        "{arm} is better than the reference{where}, but not than every control: {numbers} against "
-        "the strongest"
+        "{arm} is better than the reference{where}, but not better than every control: {numbers} "
+        "against the strongest"
     ),
     "practically the same": "{arm} is practically the same{where}: {numbers} against",
 }
@@ -46,11 +46,11 @@ def headline(
     phrases: Mapping[Answer, str] = ABOUT_XSTAR,
     plain: str = "the plain model",
 ) -> str:
-    """Say which arm x* helped, at which sizes, by how much and how sure that is.
+    """Return a sentence: which arm x* helped, at which sizes, by how much and how certainly.
 
-    The sentence tells of the arm with the most telling verdict, and of the largest size that got
-    it: a choice that doesn't look at how large the effect is at a size. All its numbers are those
-    of one comparison: the arm against its strongest control at that size.
+    The sentence is about the arm with the most informative verdict, at the largest size with that
+    verdict; this choice does not depend on the size of the effect. All numbers come from one
+    comparison: the arm against its strongest control at that size.
     """
     candidates = [arm for arm in arms if is_candidate(arm)]
     if not candidates:
@@ -59,7 +59,7 @@ def headline(
             "none of its arms trains with the real x* and predicts without it."
         )
     if not any(cell.n_seeds for arm in arms for cell in arm.cells):
-        return f"Nothing to say yet: none of the {n_planned} planned runs has a score."
+        return f"No verdict yet: none of the {n_planned} planned runs has a score."
     word = next(w for w in MOST_TELLING_FIRST if any(_with(w, arm) for arm in candidates))
     arm = max(candidates, key=lambda arm: (len(_with(word, arm)), _total_gain(word, arm)))
     name = _name(word, arm, candidates)
@@ -80,7 +80,7 @@ def headline(
 
 
 def _details(word: Answer, cell: Cell, metric: Metric, names: Mapping[str, str], rule: Rule) -> str:
-    """Return the rest of the sentence: against what, where, how sure, and what it is worth."""
+    """Return the rest of the sentence: the control, the size, the interval, the labels saved."""
     difference = cell.deciding
     assert difference is not None
     named = {
@@ -109,8 +109,8 @@ def _lacking(arms: Sequence[ArmSummary], rule: Rule) -> str:
     if n_questions == 1:
         return f"a verdict needs at least {fewest}"
     return (
-        f"{enough} are enough to answer any of {n_questions} questions (arms x sizes), "
-        f"{fewest} if all have a clear answer"
+        f"{enough} are enough for any of the {n_questions} questions (arms x sizes), "
+        f"{fewest} if all answers are clear"
     )
 
 
@@ -126,7 +126,7 @@ def _total_gain(word: Answer, arm: ArmSummary) -> float:
 
 
 def _labels(savings: Iterable[LabelSaving | None], names: Mapping[str, str]) -> str:
-    """Say how many labels others would need, and who does not get there at any measured size."""
+    """Return how many labels other arms need, and which arms never reach the score."""
     found = [(names.get(s.other, s.other), s) for s in savings if s is not None]
     text = "".join(
         f"; {other} needs {s.factor:.1f}x the labels{_factor_interval(s)}"
@@ -149,7 +149,7 @@ def _factor_interval(saving: LabelSaving) -> str:
 
 
 def _elsewhere(arm: ArmSummary, told: Answer) -> str:
-    """Name the sizes that got another verdict, so that the sentence hides none."""
+    """Return the sizes with another verdict, so that the sentence hides none."""
     rest = [(word, _with(word, arm)) for word in MOST_TELLING_FIRST if word != told]
     return "".join(
         f"; {word} at {at_sizes(c.size for c in cells)}" for word, cells in rest if cells
@@ -166,7 +166,7 @@ def at_sizes(sizes: Iterable[int]) -> str:
 
 
 def interval_text(difference: Difference, metric: Metric) -> str:
-    """Return `+6.9 to +7.1`; an open end is said as such."""
+    """Return `+6.9 to +7.1`, or `+6.9 or more` if an end is open."""
     low, high = difference.interval
     if low is None or high is None:
         if low is None and high is None:
@@ -192,7 +192,7 @@ def _amount(value: float, metric: Metric) -> str:
 
 
 def signed(value: float, metric: Metric) -> str:
-    """Write a difference; one that would be rounded to zero gets a digit more."""
+    """Format a difference; one that would round to zero gets an extra digit."""
     if is_share(metric.name):
         shown, text = 100 * value, f"{100 * value:+.1f}"
     else:

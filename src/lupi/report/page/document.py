@@ -1,4 +1,4 @@
-"""One HTML file that answers "did x* help?": opens offline, asks the network for nothing."""
+"""The HTML report of a comparison: a single file that works offline."""
 
 import base64
 import gzip
@@ -17,11 +17,11 @@ from lupi.evidence.summary import Summary
 from lupi.evidence.units import is_share
 from lupi.files import read_json, write_text
 from lupi.records import ComparisonRecord, RunRecord
+from lupi.report.additional_labels import additional_labels
 from lupi.report.figures.curves import run_figures
 from lupi.report.figures.styles import arm_styles
 from lupi.report.fractions import partial_sentences
 from lupi.report.images import Album, read_album
-from lupi.report.more_labels import more_labels
 from lupi.report.numbers import score, unit
 from lupi.report.outcome import outcome
 from lupi.report.page.drawings import (
@@ -34,7 +34,7 @@ from lupi.report.page.drawings import (
 from lupi.report.page.provenance import environments, settings_yaml
 from lupi.report.page.runs import run_logs
 from lupi.report.page.table import all_scores, rows
-from lupi.report.quoted import read_quoted
+from lupi.report.published import read_published
 from lupi.report.texts import ShadedSite, shade_texts
 from lupi.report.training import Row
 from lupi.report.tuning import rows as tuning_rows
@@ -55,16 +55,16 @@ GLYPHS = {
 
 
 CONTROLS = {
-    "shuffled": "the same arm with the x* of another row",
-    "constant": "with the mean of all x*",
-    "random": "with x* drawn at random",
-    "lexicon": "with the words of a list as x*",
+    "shuffled": "the same arm with another row's x*",
+    "constant": "the same arm with the mean of all x*",
+    "random": "the same arm with random x*",
+    "lexicon": "the same arm with the words of a list as x*",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
-    """Sample images or texts, and the run they are from."""
+    """Sample images or texts of one run."""
 
     arm: str
     size: int
@@ -74,12 +74,13 @@ class Gallery:
 
 
 def write_report(record: ComparisonRecord, summary: Summary, *, command: str | None = None) -> Path:
-    """Write the page of a judged comparison, finished or not; return its path.
+    """Write the page of a comparison, finished or not, and return its path.
 
     Args:
-        record: The comparison; the page goes into its folder, as report.html.
-        summary: What `summarise` says of it.
-        command: What repeats the comparison; by default `lupi compare` with the settings shown.
+        record: The comparison; the page is written to report.html in its folder.
+        summary: The result of `summarise`.
+        command: The command that reproduces the comparison; by default `lupi compare` with the
+            settings on the page.
     """
     path = record.folder / "report.html"
     write_text(path, render(record, summary, command))
@@ -92,10 +93,10 @@ def render(
     command: str | None = None,
     state: str | None = None,
 ) -> str:
-    """Return the page as text.
+    """Return the page as HTML.
 
-    With `state`, a name for what is on disk, the page asks its server for the present one now and
-    then and loads itself again when that is another.
+    With `state`, an identifier of the files on disk, the page polls its server for the current
+    state and reloads when it changes.
     """
     warnings = list(summary.warnings)
     rows_of_runs = _read_rows(record, warnings)
@@ -108,7 +109,7 @@ def render(
     drawn = list(draw_variance(rows_of, summary, styles))
     variance = [figure for figure in drawn if figure.moves]
     gallery = _gallery(record, summary, warnings)
-    quoted = read_quoted(record)
+    published = read_published(record)
     template = _templates().get_template("report.html.j2")
     return template.render(
         summary=summary,
@@ -125,12 +126,12 @@ def render(
         learning=draw_learning(summary, styles),
         forest=draw_forest(summary, styles),
         margin=any(cell.margin for arm in summary.arms for cell in arm.cells),
-        more_labels=more_labels(summary),
+        additional_labels=additional_labels(summary),
         fractions=list(draw_fractions(summary)),
         partial=list(partial_sentences(summary)),
-        table=rows(summary, quoted),
+        table=rows(summary, published),
         all_scores=all_scores(summary),
-        quoted=quoted,
+        published=published,
         variance=variance,
         noise_is_fixed=bool(drawn) and not variance,
         variance_arms={arm for figure in variance for arm in figure.arms},
@@ -159,7 +160,7 @@ def render(
 
 
 def packed(text: str) -> str:
-    """Compress a text for the page, which unpacks it in the browser: a quarter of its size."""
+    """Compress a text to a quarter of its size; the page decompresses it in the browser."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
@@ -184,7 +185,7 @@ def _read_rows(record: ComparisonRecord, warnings: list[str]) -> list[list[Row]]
 
 
 def _gallery(record: ComparisonRecord, summary: Summary, warnings: list[str]) -> Gallery | None:
-    """Take the first candidate's first seed at the largest size that has samples: no picking."""
+    """Return the samples of the first candidate's first seed at the largest size with samples."""
     candidates = [arm.name for arm in summary.arms if is_candidate(arm)]
     others = [arm.name for arm in summary.arms if not is_candidate(arm)]
 
@@ -207,16 +208,16 @@ def _gallery(record: ComparisonRecord, summary: Summary, warnings: list[str]) ->
 
 
 def _explained(summary: Summary) -> dict[str, str]:
-    """Say what stands in the place of x* in the controls that there are."""
+    """Return explanations of the controls in the comparison, and of the oracle."""
     there = {arm.control for arm in summary.arms}
     found = {f"…/{control}": text for control, text in CONTROLS.items() if control in there}
     if any(arm.sees_xstar_at_test for arm in summary.arms):
-        found["oracle"] = "sees x* when it predicts too, which nobody can ship: what x* could give"
+        found["oracle"] = "also sees x* at test time; shows how much x* could help at best"
     return found
 
 
 def _classes(folder: Path) -> Sequence[str]:
-    """Return the names of the classes that a run told apart, if it kept them."""
+    """Return the class names of a run, if it recorded them."""
     path = folder / "preprocessing.json"
     if not path.exists():
         return ()
@@ -234,7 +235,7 @@ def _missing(summary: Summary) -> Iterator[str]:
 
 
 def _failures(record: ComparisonRecord) -> Iterator[tuple[str, str]]:
-    """Name the runs that failed, each with the last line of its traceback."""
+    """Yield the failed runs, each with the last line of its traceback."""
     for run in record.runs:
         if run.failure is not None:
             lines = run.failure.strip().splitlines() or ["no message"]

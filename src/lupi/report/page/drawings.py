@@ -1,4 +1,4 @@
-"""The figures of the page, each with the words around it, as JSON that can stand in HTML."""
+"""The figures of the page with their titles and labels, as JSON that is safe in HTML."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ RowsOf = Mapping[tuple[str, int], Sequence[Sequence[Row]]]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure with the words around it; `title` says what sets it apart from its neighbours."""
+    """A figure with its label; `title` distinguishes it from similar figures next to it."""
 
     title: str
     label: str
@@ -29,24 +29,24 @@ class Drawing:
     moves: bool = True
     """Whether any curve changes over the epochs."""
     height: int | None = None
-    """In pixels; None: as the page has it."""
+    """Height in pixels, or None for the default."""
 
 
 def _escaped(text: str) -> Markup:
-    # "<" never stands in JSON but inside strings, where its escape means the same: no </script>.
+    # "<" occurs in JSON only inside strings, where the escape is equivalent: no </script>.
     text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return Markup(text)
 
 
 def draw_learning(summary: Summary, styles: Mapping[str, Style]) -> Drawing | None:
-    """Draw the learning curves, or the scores of the only size, if any run has finished."""
+    """Draw the learning curves, or the scores if there is one size; None without finished runs."""
     if all(cell.mean is None for arm in summary.arms for cell in arm.cells):
         return None
     if len(summary.sizes) == 1:
         label = f"Test {summary.metric} of each arm"
         drawing = _drawing("", label, score_dots(summary, styles))
         return replace(drawing, height=dots_height(summary))
-    label = f"Test {summary.metric} against the number of labelled training examples, per arm"
+    label = f"Test {summary.metric} by number of labelled training examples, per arm"
     return _drawing("", label, learning_curves(summary, styles))
 
 
@@ -60,13 +60,13 @@ def draw_forest(summary: Summary, styles: Mapping[str, Style]) -> Drawing | None
 
 
 def draw_fractions(summary: Summary) -> Iterator[Drawing]:
-    """Draw the scores against the fraction of rows with x*, one figure per size."""
+    """Draw the scores by fraction of rows with x*, one figure per size."""
     if not families(summary):
         return
     for size in summary.sizes:
-        label = f"Test {summary.metric} against the fraction of rows with x*, n = {size}"
+        label = f"Test {summary.metric} by fraction of rows with x*, n = {size}"
         figure = fraction_curves(summary, size)
-        yield _drawing(f"n = {size}", label, figure, legend=True)  # its lines are no arms
+        yield _drawing(f"n = {size}", label, figure, legend=True)  # its lines are not arms
 
 
 def draw_variance(
@@ -75,7 +75,7 @@ def draw_variance(
     """Draw each noise site at the largest size that logged its variance inside the box."""
     for size in reversed(summary.sizes):
         runs = {arm.name: rows_of.get((arm.name, size), []) for arm in summary.arms}
-        # A site may belong to one arm only: dict.fromkeys merges them in order.
+        # Arms may have different sites: dict.fromkeys merges them in order.
         sites = dict.fromkeys(s for logged in runs.values() for s in sites_with_variance(logged))
         for site in sites:
             inside, outside = (
@@ -98,7 +98,7 @@ def draw_variance(
 def draw_validation(
     rows_of: RowsOf, summary: Summary, styles: Mapping[str, Style]
 ) -> Iterator[Drawing]:
-    """Draw the validation score over the epochs, one figure per size."""
+    """Draw the validation score by epoch, one figure per size."""
     for size in summary.sizes:
         curves = {}
         for arm in summary.arms:
@@ -106,11 +106,11 @@ def draw_validation(
             if curve is not None:
                 curves[arm.name] = curve
         if curves:
-            label = f"Validation {summary.metric} over the epochs with {size} training examples"
+            label = f"Validation {summary.metric} by epoch with {size} training examples"
             yield _drawing(f"n = {size}", label, epoch_curves(curves, styles, summary.metric))
 
 
 def _drawing(title: str, label: str, figure: go.Figure, *, legend: bool = False) -> Drawing:
-    figure.update_layout(showlegend=legend)  # the page has one legend of arms for all figures
+    figure.update_layout(showlegend=legend)  # the page has one legend for all figures
     arms = frozenset(trace.legendgroup for trace in figure.data)
     return Drawing(title, label, arms, _escaped(str(figure.to_json())))

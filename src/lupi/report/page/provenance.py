@@ -1,4 +1,4 @@
-"""Where a result comes from: its settings as YAML, the machines, the command that repeats it."""
+"""The provenance of a result: its settings as YAML, and its environments."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ KEY_ORDER = ("name", "task", "network", "train", "arms", "sizes", "seeds", "tuni
 
 
 class _Dumper(yaml.SafeDumper):
-    """Lists on one line, mappings in blocks: as a person would write settings."""
+    """Writes lists on one line and mappings in blocks."""
 
 
 _Dumper.add_representer(
@@ -24,10 +24,10 @@ _Dumper.add_representer(
 
 
 def settings_yaml(record: ComparisonRecord) -> str:
-    """Write the resolved settings as a file that `lupi compare` accepts."""
+    """Return the resolved settings as YAML that `lupi compare` accepts."""
     settings = dict(record.settings)
     if isinstance(settings.get("arms"), dict):
-        # Records sort their keys; the order of arms decides which is the reference.
+        # Records sort their keys, but the order of arms determines the reference.
         rank = {arm.name: i for i, arm in enumerate(record.arms)}
         arms = settings["arms"].items()
         settings["arms"] = dict(sorted(arms, key=lambda item: rank.get(item[0], len(rank))))
@@ -37,12 +37,12 @@ def settings_yaml(record: ComparisonRecord) -> str:
 
 
 def as_yaml(settings: Mapping[str, Any]) -> str:
-    """Write settings as a person would."""
+    """Return settings as readable YAML."""
     return yaml.dump(dict(settings), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=96)
 
 
 def environments(folders: Iterable[Path]) -> tuple[dict[str, str], list[str]]:
-    """Merge the runs' environment.json: per key every value that occurs, and warnings."""
+    """Merge the environment.json of all runs; return all values per key, and warnings."""
     values: dict[str, dict[str, None]] = {}
     warnings = []
     for folder in folders:

@@ -1,4 +1,4 @@
-"""Every run by itself, small enough for a page of thousands: losses, learning rate, variance."""
+"""The curves of single runs for the page: losses, learning rate, variance."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,13 +9,13 @@ from lupi.report.numbers import score, unit
 from lupi.report.training import Row, number_at
 
 MOST_NUMBERS = 300_000
-"""In the curves of a page, about 2 MB; beyond that epochs are left out evenly."""
+"""Maximum number of values on a page, about 2 MB; beyond that, epochs are thinned out."""
 
 
 def run_logs(
     record: ComparisonRecord, rows_of_runs: Iterable[Sequence[Row]]
 ) -> list[dict[str, Any]]:
-    """Return what the page shows of each run: which it is, how it ended, its curves.
+    """Return the identity, the outcome and the curves of each run.
 
     Args:
         record: The comparison.
@@ -38,7 +38,7 @@ def run_logs(
 
 
 def _last_attempt(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the attempt that counts; a diverged run may have started again."""
+    """Return the rows of the last attempt; a diverged run may have been restarted."""
     last = rows[-1].get("attempt") if rows else None
     return [row for row in rows if row.get("attempt") == last]
 
@@ -62,16 +62,16 @@ def _curves(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _variance(logvar: float | None) -> float | None:
-    return None if logvar is None or logvar > 700 else math.exp(logvar)  # more overflows
+    return None if logvar is None or logvar > 700 else math.exp(logvar)  # exp(710) overflows
 
 
 def _short(value: float | None) -> float | None:
-    """Keep four digits, more than a screen shows."""
+    """Round to four significant digits."""
     return None if value is None else float(f"{value:.4g}")
 
 
 def _end(run: RunRecord, metric: str) -> str:
-    """Say how a run ended."""
+    """Return how a run ended, in words."""
     if run.failure is not None:
         return f"failed: {(run.failure.strip().splitlines() or ['no message'])[-1]}"
     if run.result is None:
@@ -80,7 +80,7 @@ def _end(run: RunRecord, metric: str) -> str:
     text = f"{result.get('status')} after {result.get('epochs')} epochs"
     text += f", best on validation data after {result.get('best_epoch')}"
     if result.get("restarts"):
-        text += f", started again {result['restarts']} time(s)"
+        text += f", restarted {result['restarts']} time(s)"
     scores = {split: number_at(result, "metrics", split, metric) for split in ("val", "test")}
     text += f"; {unit(metric)}: validation {score(scores['val'], metric)}"
     text += f", test {score(scores['test'], metric)}"

@@ -14,7 +14,7 @@ from lupi.report.numbers import (
     score,
     unit,
 )
-from lupi.report.quoted import Quoted
+from lupi.report.published import PublishedScores
 
 VERDICTS: tuple[Verdict, ...] = (
     *MOST_TELLING_FIRST,
@@ -43,17 +43,17 @@ class Row:
     runs: str
     n_diverged: int
     n_collapsed: int | None
-    """None for an arm without x*, which has nothing to collapse."""
-    quoted: str
+    """None for an arm without x*, which can't collapse."""
+    published: str
     order: dict[str, float | None]
-    """What a column is sorted by, larger first; None comes last."""
+    """Sort key of each column, in descending order; None comes last."""
 
 
-def rows(summary: Summary, quoted: Quoted | None = None) -> dict[int, list[Row]]:
+def rows(summary: Summary, published: PublishedScores | None = None) -> dict[int, list[Row]]:
     """Return the rows of each size, arms in the order of the comparison."""
     return {
         size: [
-            _row(summary, arm, cell, quoted)
+            _row(summary, arm, cell, published)
             for arm in summary.arms
             for cell in _at(arm, size)
             if cell.verdict != "not run"
@@ -64,14 +64,14 @@ def rows(summary: Summary, quoted: Quoted | None = None) -> dict[int, list[Row]]
 
 @dataclass(frozen=True, slots=True)
 class AllScores:
-    """Every score that runs recorded at one size: means over seeds, arm by arm."""
+    """All recorded scores at one size: means over seeds, by arm."""
 
     names: tuple[str, ...]
     arms: dict[str, tuple[str, ...]]
 
 
 def all_scores(summary: Summary) -> dict[int, AllScores]:
-    """Return the scores of each size, the metric of the verdict first; nothing if it is alone."""
+    """Return all scores by size, the metric of the verdict first; empty if there are no others."""
     found: dict[int, AllScores] = {}
     for size in summary.sizes:
         cells = {arm.name: cell for arm in summary.arms for cell in _at(arm, size)}
@@ -92,15 +92,15 @@ def _at(arm: ArmSummary, size: int) -> list[Cell]:
     return [cell for cell in arm.cells if cell.size == size]
 
 
-def _row(summary: Summary, arm: ArmSummary, cell: Cell, quoted: Quoted | None) -> Row:
+def _row(summary: Summary, arm: ArmSummary, cell: Cell, published: PublishedScores | None) -> Row:
     metric = summary.metric
     by_other = {found.other: found for found in cell.differences}
     reference = by_other.get(summary.reference)
-    # Only a candidate has to beat more than the reference.
+    # Only candidates are compared with other controls than the reference.
     strongest = by_other.get(cell.strongest or "") if is_candidate(arm) else None
     ends = cell.interval
     interval = f"{score(ends[0], metric)} to {score(ends[1], metric)}" if ends else ""
-    published = quoted.scores.get((arm.name, cell.size)) if quoted else None
+    published_score = published.scores.get((arm.name, cell.size)) if published else None
     n_collapsed = cell.n_collapsed if arm.uses_xstar else None
     return Row(
         arm=arm.name,
@@ -118,7 +118,7 @@ def _row(summary: Summary, arm: ArmSummary, cell: Cell, quoted: Quoted | None) -
         runs=f"{cell.n_seeds} of {cell.n_seeds + cell.n_missing}",
         n_diverged=cell.n_diverged,
         n_collapsed=n_collapsed,
-        quoted=score(published, metric),
+        published=score(published_score, metric),
         order={
             "mean": cell.mean,
             "reference": reference.mean if reference else None,
@@ -129,13 +129,13 @@ def _row(summary: Summary, arm: ArmSummary, cell: Cell, quoted: Quoted | None) -
             "runs": cell.n_seeds,
             "diverged": cell.n_diverged,
             "collapsed": n_collapsed,
-            "quoted": published,
+            "published": published_score,
         },
     )
 
 
 def _saving_order(found: LabelSaving | None) -> float | None:
-    """Put what lies beyond the measured sizes first, and what lies below them last."""
+    """Return a sort key: factors beyond the measured sizes come first, those below last."""
     if found is None or found.reach == "unknown":
         return None
     return {"beyond range": 1e9, "below range": 0.0}.get(found.reach, found.factor)

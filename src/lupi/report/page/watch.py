@@ -1,4 +1,4 @@
-"""Serve the page of a running comparison on this machine: the page and nothing else."""
+"""Serve the page of a running comparison on this machine."""
 
 import hashlib
 import threading
@@ -14,7 +14,7 @@ HOST = "127.0.0.1"
 
 
 class LivePage:
-    """The page of a comparison, made again whenever a run has ended since."""
+    """The page of a comparison, rendered again after each finished run."""
 
     def __init__(self, folder: Path) -> None:
         """Watch the comparison in `folder`."""
@@ -24,7 +24,7 @@ class LivePage:
         self._page = ""
 
     def state(self) -> str:
-        """Name what is on disk: another name means that a run has ended or the plan has changed."""
+        """Return an identifier that changes when a run ends or the plan changes."""
         files = sorted(
             f"{path.relative_to(self._folder)} {path.stat().st_mtime_ns}"
             for pattern in ("comparison.json", "*/result.json", "*/failure.txt")
@@ -33,7 +33,7 @@ class LivePage:
         return hashlib.sha256("\n".join(files).encode()).hexdigest()[:16]
 
     def page(self) -> str:
-        """Return the page as of now."""
+        """Return the current page."""
         with self._lock:
             state = self.state()
             if state != self._state:
@@ -44,21 +44,21 @@ class LivePage:
 
 
 def page_server(folder: Path, port: int) -> ThreadingHTTPServer:
-    """Return a server of a comparison's page; only this machine can reach it.
+    """Return a server for the page of a comparison; only this machine can access it.
 
     Args:
-        folder: Where comparison.json is.
-        port: 0 stands for any that is free.
+        folder: The folder with comparison.json.
+        port: The port, or 0 for any free one.
     """
     live = LivePage(folder)
-    live.page()  # a folder without a comparison is a mistake to tell now
+    live.page()  # raises now if the folder has no comparison
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = 30  # who asks nothing in that time keeps no thread
+        timeout = 30  # idle connections must not keep a thread
 
         def do_GET(self) -> None:
             answers = {"/": ("text/html", live.page), "/state": ("text/plain", live.state)}
-            # Another site's name that leads here (DNS rebinding) gets no answer.
+            # Refuse other host names (DNS rebinding).
             if self.headers.get("Host", "").rpartition(":")[0] not in (HOST, "localhost"):
                 self.send_error(403)
                 return
@@ -80,12 +80,12 @@ def page_server(folder: Path, port: int) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: a line per question would bury the terminal."""
+            """Log nothing: one line per request would flood the terminal."""
 
     try:
         return ThreadingHTTPServer((HOST, port), Handler)
     except OSError as error:
         raise LupiError(
-            f"--port {port} of {HOST} can't be used: {error.strerror}; leave --port out to take "
-            "any that is free"
+            f"--port {port} on {HOST} can't be used: {error.strerror}; omit --port to use a free "
+            "port"
         ) from None

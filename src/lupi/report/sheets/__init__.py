@@ -1,1 +1,1 @@
-"""Plain pages without a script: what noise learned, bounds, plans."""
+"""Static pages without scripts: analyses of noise, bounds, plans."""

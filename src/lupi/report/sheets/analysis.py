@@ -1,4 +1,4 @@
-"""What the noise of a run learned: drawings, images, tables and words."""
+"""The page of `lupi analyse`: what the noise of a run learned."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -20,24 +20,24 @@ from lupi.report.sheets.sheet import Image, Section, render_sheet
 from lupi.report.texts import shade_texts
 
 MOST_ROWS = 150
-"""Rows of each group in a heat map."""
+"""Maximum number of rows of each group in a heat map."""
 MOST_COLUMNS = 600
 GAP = 4
-"""Empty pixel rows between the groups of a heat map."""
+"""Pixel rows between the groups of a heat map."""
 COLOURS = (PALETTE[1], PALETTE[0])
-RELATION_HEAD = ("noise of a row", "goes with its", "rank correlation", "95 % interval")
+RELATION_HEAD = ("noise of a row", "correlated with", "rank correlation", "95 % interval")
 
 
-def write_analysis(folder: Path, name: str, found: Findings, seen: Observed) -> Path:
-    """Write analysis.html, analysis.json and the drawings of each site; return the page's path."""
-    for site, noise in zip(found.sites, seen.sites, strict=True):
+def write_analysis(folder: Path, name: str, found: Findings, observed: Observed) -> Path:
+    """Write analysis.html, analysis.json and the figures of each site; return the page's path."""
+    for site, noise in zip(found.sites, observed.sites, strict=True):
         write_text(folder / f"{site.name}-units.svg", draw_profile(site))
-        image = png(heat_map(noise, site.order, groups_of(seen))[0])
+        image = png(heat_map(noise, site.order, groups_of(observed))[0])
         write_whole(folder / f"{site.name}-rows.png", partial(_write_bytes, image))
     write_json(folder / "analysis.json", found.to_json())
     title = f"What did the noise learn? {name}"
     page = folder / "analysis.html"
-    write_text(page, render_sheet(title, lead(found), list(sections(found, seen))))
+    write_text(page, render_sheet(title, lead(found), list(sections(found, observed))))
     return page
 
 
@@ -46,7 +46,7 @@ def _write_bytes(content: bytes, path: Path) -> None:
 
 
 def draw_profile(site: SiteFindings) -> str:
-    """Draw the variance per unit, sorted by energy, of each group with its band, as SVG."""
+    """Draw the variance per unit of each group, sorted by energy, with bands, as SVG."""
     lines = [
         Line(
             f"{profile.group} ({profile.n_rows} rows)",
@@ -65,16 +65,17 @@ def draw_profile(site: SiteFindings) -> str:
 def heat_map(
     site: SiteNoise, order: Sequence[int], groups: Mapping[str, NDArray[np.bool_]]
 ) -> tuple[Pixels, str, str]:
-    """Colour rows x units, one group below the other; also what the darkest and brightest mean.
+    """Return a heat map of rows x units, and the values of its darkest and brightest colours.
 
-    Rows are spread evenly over a group; neighbouring units are averaged where they are many.
+    The groups are stacked. Rows are sampled evenly from each group; if there are many units,
+    neighbouring ones are averaged.
     """
     parts = []
     for rows in groups.values():
         where = np.flatnonzero(rows)
         step = -(-where.size // MOST_ROWS) or 1
         parts.append(_narrowed(site.variances[where[::step]][:, list(order)]))
-    # A few loud units would leave no colours for the others: the ends stand for 1 % each.
+    # A few units with much noise would hide the others: clip 1 % at each end of the scale.
     ends = np.quantile(np.concatenate(parts), (0.01, 0.99))
     gap = np.full((GAP, parts[0].shape[1]), np.nan)
     values = np.concatenate([parts[0].clip(*ends), gap, parts[1].clip(*ends)])
@@ -84,7 +85,7 @@ def heat_map(
 
 
 def _narrowed(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average neighbouring columns until they are at most MOST_COLUMNS."""
+    """Average neighbouring columns so that at most MOST_COLUMNS are left."""
     n_units = values.shape[1]
     if n_units <= MOST_COLUMNS:
         return values
@@ -93,7 +94,7 @@ def _narrowed(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def relation_rows(site: SiteFindings) -> list[list[str]]:
-    """Return a table of the relations; nothing where no noise varies."""
+    """Return the table of correlations; empty if the noise does not vary."""
     if all(relation.correlation is None for relation in site.relations):
         return []
     return [
@@ -110,24 +111,24 @@ def _estimate(estimate: Estimate | None) -> tuple[str, str]:
 
 
 def lead(found: Findings) -> list[str]:
-    """Say the most important first."""
-    live = [site.name for site in found.sites if not site.collapsed]
-    if live:
-        first = f"The noise depends on x* at {len(live)} of {len(found.sites)} sites."
+    """Return the summary at the top of the page."""
+    dependent = [site.name for site in found.sites if not site.collapsed]
+    if dependent:
+        first = f"The noise depends on x* at {len(dependent)} of {len(found.sites)} sites."
     else:
         first = "Collapsed: the noise no longer depends on x* at any site."
     return [
         first,
         f"{found.method}, x* {found.control}; {found.n_rows} of {found.n_held} validation rows. "
-        "Their x* was revealed for this analysis only: training and selection never saw it.",
+        "Their x* was revealed only for this analysis; training and selection did not use it.",
     ]
 
 
-def sections(found: Findings, seen: Observed) -> Iterator[Section]:
-    """Yield the parts of the page."""
-    groups = groups_of(seen)
+def sections(found: Findings, observed: Observed) -> Iterator[Section]:
+    """Yield the sections of the page."""
+    groups = groups_of(observed)
     first, second = found.groups
-    for site, noise in zip(found.sites, seen.sites, strict=True):
+    for site, noise in zip(found.sites, observed.sites, strict=True):
         pixels, low, high = heat_map(noise, site.order, groups)
         yield Section(
             f"{site.name}: variance per {site.unit}",
@@ -147,23 +148,24 @@ def sections(found: Findings, seen: Observed) -> Iterator[Section]:
         relations = relation_rows(site)
         if relations:
             yield Section(
-                f"{site.name}: what the noise goes with",
+                f"{site.name}: correlations of the noise",
                 words=(
-                    "Spearman's rank correlation over rows. Of many intervals, about one in twenty "
-                    "leaves out zero by chance. A correlation is no cause.",
+                    "Spearman's rank correlation over rows. About one in twenty intervals excludes "
+                    "zero by chance. Correlation is not causation.",
                 ),
                 head=RELATION_HEAD,
                 rows=relations,
             )
-    if seen.samples:
-        yield _images(seen.samples)
-    if seen.texts:
+    if observed.samples:
+        yield _images(observed.samples)
+    if observed.texts:
         yield Section(
-            "Where the noise is",
+            "Noise in sample texts",
             words=(
-                "The first texts answered right, then the first answered wrong; none was picked.",
+                "The first correctly classified texts and the first misclassified ones; they were "
+                "not selected.",
             ),
-            texts=shade_texts(seen.texts),
+            texts=shade_texts(observed.texts),
         )
 
 
@@ -188,10 +190,10 @@ def _images(samples: dict[str, NDArray[Any]]) -> Section:
         for sample in album.samples
     ]
     return Section(
-        "Where the noise is",
+        "Noise in sample images",
         words=(
-            "The first images answered right, then the first answered wrong; none was picked. "
-            "Beside each, the variance of the noise that its x* would have set in training.",
+            "The first correctly classified images and the first misclassified ones; they were not "
+            "selected. Next to each image is the variance that its x* would set in training.",
         ),
         strips=strips,
     )

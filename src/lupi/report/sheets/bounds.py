@@ -1,4 +1,4 @@
-"""Bounds and the oracle's simulation: drawings, tables and words."""
+"""The page of `lupi bounds`: bounds and the simulation of the oracle."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ N_POINTS = 60
 WAYS = {
     "without": "least squares, no x*",
     "oracle": "oracle: weights 1/s², s from x*",
-    "shuffled": "the same, s of another row",
+    "shuffled": "the same with another row's s",
     "dropout": "dropout noise of variance 1/s²",
 }
 
 
 def draw_bounds(bounds: Mapping[str, Bound], sizes: Sequence[int]) -> str:
-    """Draw the bounds over n, both in logs, as SVG."""
+    """Draw the bounds by n on logarithmic axes, as SVG."""
     ends = (math.log10(min(sizes)), math.log10(max(sizes)))
     log10_n = [ends[0] + (ends[1] - ends[0]) * i / (N_POINTS - 1) for i in range(N_POINTS)]
     n = [10**value for value in log10_n]
@@ -37,7 +37,7 @@ def draw_bounds(bounds: Mapping[str, Bound], sizes: Sequence[int]) -> str:
 
 
 def draw_simulation(sizes: Sequence[int], ways: Sequence[Measured]) -> str:
-    """Draw the measured risks over n, both in logs, as SVG."""
+    """Draw the measured risks by n on logarithmic axes, as SVG."""
     lines = [
         Line(
             f"{WAYS[way.name]}: slope {way.slope:.2f}",
@@ -50,19 +50,19 @@ def draw_simulation(sizes: Sequence[int], ways: Sequence[Measured]) -> str:
         )
         for way, colour, dash in zip(ways, (NEUTRAL, *PALETTE), DASHES, strict=False)
     ]
-    risk = Axis("mean distance from the target", log10=True)
+    risk = Axis("mean absolute error", log10=True)
     return line_chart(lines, Axis("training rows n", log10=True), risk)
 
 
 def power_of_ten(log10: float) -> str:
-    """Write a number given by its base-10 log, beyond floating point too."""
+    """Format a number given by its base-10 logarithm; it may exceed floating point."""
     if log10 == -math.inf:
         return "0"
     return plain(10**log10) if -4 < log10 < 5 else f"10^{log10:.1f}"
 
 
 def bounds_rows(bounds: Mapping[str, Bound], sizes: Sequence[int]) -> list[list[str]]:
-    """Return a table: n and every bound."""
+    """Return table rows: n and every bound."""
     columns = [(bound.log_at(sizes) / math.log(10)).tolist() for bound in bounds.values()]
     return [
         [f"{n:,}", *map(power_of_ten, values)]
@@ -73,8 +73,8 @@ def bounds_rows(bounds: Mapping[str, Bound], sizes: Sequence[int]) -> list[list[
 def simulation_table(
     sizes: Sequence[int], ways: Sequence[Measured]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of a table: each way to learn, its slope, its first and last risk."""
-    head = ["oracle, simulated", "slope", "95 % interval", f"n = {sizes[0]}", f"n = {sizes[-1]}"]
+    """Return header and rows of a table: each estimator, its slope, its first and last risk."""
+    head = ["estimator", "slope", "95 % interval", f"n = {sizes[0]}", f"n = {sizes[-1]}"]
     rows = [
         [
             WAYS[way.name],
@@ -89,7 +89,7 @@ def simulation_table(
 
 
 def crossover_words(below: Sequence[tuple[float, float | None]]) -> str:
-    """Say for which n (given in logs) Proposition 2 is the smaller bound."""
+    """Return a sentence: for which n (given in logs) Proposition 2 is the smaller bound."""
     if not below:
         return "Proposition 2 is above Proposition 1 at every n."
     parts = []
@@ -110,7 +110,7 @@ def _count(log_n: float) -> str:
 def write_bounds(
     path: Path, words: Sequence[str], constants: BoundSettings, ways: Sequence[Measured]
 ) -> None:
-    """Write a page, or, where the name ends in .svg, drawings: the simulation's beside it."""
+    """Write a page or, if the name ends in .svg, the drawings (the simulation to another file)."""
     curves, sizes = make_bounds(constants), constants.simulation.sizes
     drawing = draw_bounds(curves, constants.sizes)
     simulated = draw_simulation(sizes, ways) if ways else ""
@@ -123,10 +123,10 @@ def write_bounds(
         Section(
             "Bounds on the generalisation gap",
             words=(
-                "Each curve is an upper bound, in units of the loss, on how far the mean loss of n "
-                "training rows may be from the expected loss. Propositions 1 and 2 are the "
-                "paper's, as printed; Bernstein's inequality holds for one network chosen without "
-                "these rows.",
+                "Each curve is an upper bound, in units of the loss, on the difference between "
+                "the mean loss of n training rows and the expected loss. Propositions 1 and 2 are "
+                "stated as in the paper; Bernstein's inequality holds for a network chosen "
+                "independently of these rows.",
             ),
             drawing=drawing,
             head=("n", *curves),
@@ -136,9 +136,11 @@ def write_bounds(
     if simulated:
         head, rows = simulation_table(sizes, ways)
         about = (
-            "y = w·x + s·noise, where x* tells the noise's standard deviation s of each row. Risk "
-            "is the mean distance of a prediction from the noise-free target. Bands and intervals "
-            "are 95 %, bootstrap over problems drawn; slopes are of log risk against log n."
+            "y = w·x + s·noise, where x* is the standard deviation s of each row's noise. The risk "
+            "is the mean absolute difference between the prediction and the noise-free target. "
+            "Bands and intervals are 95 % bootstrap intervals over the simulated problems; slopes "
+            "are of log risk by log n."
         )
-        sections.append(Section("The oracle, simulated", (about,), simulated, head=head, rows=rows))
-    write_text(path, render_sheet("What the theory says", words, sections))
+        title = "Simulation of the oracle"
+        sections.append(Section(title, (about,), simulated, head=head, rows=rows))
+    write_text(path, render_sheet("Theoretical bounds", words, sections))

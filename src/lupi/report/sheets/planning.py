@@ -1,4 +1,4 @@
-"""A plan as a drawing: the chance to detect the gain, over the number of seeds."""
+"""The figure of a plan: power by number of seeds."""
 
 from lupi.evidence.planning import SeedPlan
 from lupi.report.figures.curves import GRID
@@ -8,10 +8,10 @@ from lupi.report.numbers import difference
 
 
 def draw_plan(plan: SeedPlan) -> str:
-    """Draw a line for each arm and size, its range as a band, and the power that is wanted."""
-    wanted = 100 * plan.power
+    """Draw the power of each arm and size with its range as a band, and the requested power."""
+    requested = 100 * plan.power
     seeds = [point.n_seeds for point in plan.sizes[0].curve]
-    lines = [Line(f"{wanted:.0f} %", seeds, [wanted] * len(seeds), GRID)]
+    lines = [Line(f"{requested:.0f} %", seeds, [requested] * len(seeds), GRID)]
     for i, row in enumerate(plan.sizes):
         _, power, low, high = zip(*row.curve, strict=True)
         name = f"{row.arm}, n = {row.size}"
@@ -19,4 +19,4 @@ def draw_plan(plan: SeedPlan) -> str:
         colour, dash = PALETTE[i % len(PALETTE)], DASHES[i % len(DASHES)]
         lines.append(Line(name, seeds, percent[0], colour, dash, percent[1], percent[2]))
     gain = difference(plan.gain, plan.metric)
-    return line_chart(lines, Axis("seeds"), Axis(f"% chance to detect {gain}"))
+    return line_chart(lines, Axis("seeds"), Axis(f"power to detect {gain}, %"))

@@ -1,4 +1,4 @@
-"""A sheet: drawings, tables and words as one HTML file without a script, that opens offline."""
+"""A static page with drawings, tables and text: one HTML file without scripts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from lupi.report.texts import ShadedSite
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image as a data URI, with what to say beside it."""
+    """An image as a data URI, with its caption."""
 
     uri: str
     alt: str
@@ -21,7 +21,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a sheet. What it does not have is left out."""
+    """A section of a sheet; empty parts are omitted."""
 
     title: str
     words: Sequence[str] = ()
@@ -30,12 +30,12 @@ class Section:
     wide: Image | None = None
     """An image as wide as the page."""
     strips: Sequence[Sequence[Image]] = ()
-    """Rows of small images that belong together."""
+    """Rows of small images."""
     texts: Sequence[ShadedSite] = ()
-    """Texts, shaded by the noise."""
+    """Texts shaded by the variance of the noise."""
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
-    """A table, under `head`."""
+    """The rows of a table with header `head`."""
 
 
 def render_sheet(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:

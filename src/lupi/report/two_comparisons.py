@@ -1,4 +1,4 @@
-"""Two comparisons beside each other as text: fits 80 columns, means the same without colour."""
+"""Two comparisons side by side, for the terminal: fits 80 columns and does not need colour."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,8 @@ from lupi.evidence.side_by_side import Pair, SideBySide
 from lupi.report.numbers import difference, difference_interval, p_value, score, unit
 
 
-def beside(found: SideBySide) -> Iterator[RenderableType]:
-    """Yield what to print of two comparisons."""
+def render_pair(found: SideBySide) -> Iterator[RenderableType]:
+    """Yield the printable parts of two comparisons side by side."""
     yield Text(f"first: {found.first}\nsecond: {found.second}\n")
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     table.add_column("arm", overflow="fold")
@@ -24,12 +24,12 @@ def beside(found: SideBySide) -> Iterator[RenderableType]:
     better = "higher" if found.higher_is_better else "lower"
     yield Text(f"\n{unit(found.metric)} on test data ({better} is better): means over all seeds.")
     if found.data_differ:
-        yield Text(f"The data differ ({found.data_differ}): a seed is not the same rows in both,")
-        yield Text("so nothing is paired and nothing is tested.")
+        yield Text(f"The data differ ({found.data_differ}), so seeds draw different rows:")
+        yield Text("differences are neither paired nor tested.")
     else:
         yield Text(
-            "Gain: second minus first, positive is better, paired over the seeds both have;\n"
-            "p by sign flips, corrected over the sizes of an arm."
+            "Gain: second minus first (positive is better), paired over the common seeds;\n"
+            "p from a sign-flip test, corrected for the sizes of an arm."
         )
     for where, arms in (("first", found.only_first), ("second", found.only_second)):
         if arms:

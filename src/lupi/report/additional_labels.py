@@ -1,4 +1,4 @@
-"""How many more labels would I need without x*? The label-saving factor in people's units."""
+"""Additional labels that other arms need for the same score."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,10 +7,10 @@ from lupi.evidence.summary import Cell, LabelSaving, Summary
 from lupi.report.numbers import saving, saving_interval
 
 
-def more_labels(summary: Summary) -> dict[str, list[str]]:
-    """Return, for each arm that could show that x* helps, an answer per size that has one.
+def additional_labels(summary: Summary) -> dict[str, list[str]]:
+    """Return the answers for each arm that could show that x* helps, one per size.
 
-    One size alone makes no curve to read an answer from.
+    There are none with a single size, because there is no learning curve.
     """
     if len(summary.sizes) < 2:
         return {}

@@ -1,4 +1,4 @@
-"""Published scores that a comparison's settings quote, to be shown beside ours."""
+"""Published scores quoted in the settings of a comparison."""
 
 from dataclasses import dataclass
 
@@ -6,16 +6,16 @@ from lupi.records import ComparisonRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
-    """Scores of a publication; nothing here was measured and nothing is judged."""
+class PublishedScores:
+    """Scores of a publication. They are shown but never judged."""
 
     source: str
     scores: dict[tuple[str, int], float]
     """By arm and size."""
 
 
-def read_quoted(record: ComparisonRecord) -> Quoted | None:
-    """Return what the settings quote under `paper`, None if nothing (that can be read)."""
+def read_published(record: ComparisonRecord) -> PublishedScores | None:
+    """Return the scores under `paper` in the settings; None if missing or invalid."""
     paper = record.settings.get("paper")
     try:
         scores = {
@@ -23,6 +23,6 @@ def read_quoted(record: ComparisonRecord) -> Quoted | None:
             for arm, by_size in paper["scores"].items()  # type: ignore[index]
             for size, score in by_size.items()
         }
-        return Quoted(str(paper["source"]), scores)  # type: ignore[index]
+        return PublishedScores(str(paper["source"]), scores)  # type: ignore[index]
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
