@@ -90,8 +90,8 @@ def _one_thread() -> None:
 @pytest.fixture
 def small_bench(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `lupi bench` measures, on a network and images that take little time."""
-    monkeypatch.setattr("lupi.bench.NETWORK", "small-vgg")
-    monkeypatch.setattr("lupi.bench.N_STORED", 64)
+    monkeypatch.setattr("lupi.bench.images.NETWORK", "small-vgg")
+    monkeypatch.setattr("lupi.bench.images.N_STORED", 64)
 
 
 @pytest.fixture

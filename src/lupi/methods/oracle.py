@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, Task
 from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
-from lupi.nn.networks.seq2seq import Seq2Seq, VectorStarted
+from lupi.nn.networks.seq2seq import Seq2Seq
+from lupi.nn.networks.vector_started import VectorStarted
 from lupi.nn.taps import entering, linear_layers, try_pass
 from lupi.settings import Settings
 

@@ -9,7 +9,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from lupi.data.text import vocabulary
 from lupi.nn.layouts import SEQUENCE
 from lupi.nn.networks import seq2seq
-from lupi.nn.networks.seq2seq import Seq2Seq, VectorStarted
+from lupi.nn.networks.seq2seq import Seq2Seq
+from lupi.nn.networks.vector_started import VectorStarted
 from lupi.nn.noise.draws import add_noise
 from lupi.nn.sites import Attachment, find_sites
 

@@ -19,12 +19,19 @@ class _Task(StrEnum):
     translation = "translation"
 
 
+class _Rival(StrEnum):
+    joeynmt = "joeynmt"
+
+
 def bench(
     methods: Annotated[
         list[str] | None,
         typer.Argument(help="Methods to measure; by default all. Or `compare`."),
     ] = None,
     task: Annotated[_Task, typer.Option(help="Task to measure on.")] = _Task.images,
+    against: Annotated[
+        _Rival | None, typer.Option(help="Other software to time (translation only).")
+    ] = None,
     rounds: Annotated[int, typer.Option(min=2, help="Number of measurements of each method.")] = 6,
     batch_size: Annotated[int, typer.Option(min=1, help="Rows per batch.")] = 32,
     threads: Annotated[int, typer.Option(min=1, help="Number of torch threads.")] = 1,
@@ -49,6 +56,9 @@ def bench(
 
     Example: `lupi bench het-dropout` takes about two minutes on one core.
 
+    With `--against joeynmt`, it times JoeyNMT instead, with the same sizes and sentences, with and
+    without input feeding.
+
     `lupi bench compare` measures how a comparison uses several cores: the throughput of small
     runs with several workers compared with one, the start-up time and the memory of a worker.
 
@@ -57,7 +67,7 @@ def bench(
     if methods == ["compare"]:
         _bench_compare(workers, runs, rounds, as_json)
         return
-    from lupi import bench as benchmarks
+    from lupi.bench import images, translation
     from lupi.methods.registry import find_method
     from lupi.methods.registry import methods as all_methods
 
@@ -71,16 +81,25 @@ def bench(
     on_images = task is _Task.images
     if onnx and not on_images:
         raise LupiError("--onnx is for images: students of sentences are not exported")
-    if on_images:
-        measured = benchmarks.measure(names, rounds, batch_size, threads, onnx)
+    if against and (on_images or methods):
+        raise LupiError(
+            "--against joeynmt times JoeyNMT against no-xstar on sentences: give "
+            "--task translation and no methods"
+        )
+    if against:
+        measured = translation.measure_joeynmt(rounds, batch_size, threads)
+    elif on_images:
+        measured = images.measure(names, rounds, batch_size, threads, onnx)
     else:
-        measured = benchmarks.measure_translation(names, rounds, batch_size, threads)
+        measured = translation.measure(names, rounds, batch_size, threads)
     total = (1 if on_images else 0) + (3 if onnx else 2) * len(names)
+    if against:
+        total = translation.N_JOEYNMT_ROWS
     rows = list(track(measured, "measuring", total=total, console=stderr))
     about = (
-        {"network": benchmarks.NETWORK, "image_size": benchmarks.IMAGE_SIZE}
+        {"network": images.NETWORK, "image_size": images.IMAGE_SIZE}
         if on_images
-        else {"network": "lstm", "n_units": benchmarks.N_UNITS}
+        else {"network": "lstm", "n_units": translation.N_UNITS}
     )
     if as_json:
         print_json(

@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from lupi.nn.networks.seq2seq import Decoder, Memory
+from lupi.nn.networks.fed_steps import cell_
+from lupi.nn.networks.seq2seq import Decoder, Memory, State, no_attention
 
 
 class EncoderDecoder(Protocol):
@@ -54,7 +55,63 @@ class _Beam:
         return self.n_finished >= self.width
 
 
-@torch.no_grad()
+GROUP = 64
+"""Continuations whose maximum is looked at before any of them is."""
+
+
+class _Writer:
+    """A decoder and the sentences it translates, prepared for steps of one word.
+
+    The projection of a word to the gates of the first layer is computed once for each word that
+    occurs, and what attention needs of the sentences once for all hypotheses and steps.
+    """
+
+    def __init__(self, decoder: Decoder, memory: Memory) -> None:
+        self._decoder = decoder
+        self._keys, self._values = decoder.project(memory)  # (N, S, H)
+        self._padding = no_attention(memory)  # (N, 1, S)
+        self._weights = [weight.t() for weight in decoder.step_weights()]
+        self._biases = decoder.step_biases()
+        self._join = decoder.join.weight[:, decoder.n_units :].t()
+        n_words = decoder.embedding.num_embeddings
+        self._gates = self._keys.new_empty(n_words, 4 * decoder.n_units)
+        self._is_known = torch.zeros(n_words, dtype=torch.bool, device=self._keys.device)
+
+    def step(self, words: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
+        """Read words (N, K): return logits (N K, words), attention (N, K, S) and the states."""
+        below = state.output
+        last_h, last_c = [], []
+        for i, weight in enumerate(self._weights):
+            base = self._biases[i - 1] if i else self._gates_of(words.flatten())
+            has_input = i > 0 or self._decoder.input_feeding
+            inputs = torch.cat([below, state.h[i]], 1) if has_input else state.h[i]
+            below, c, _ = cell_(torch.addmm(base, inputs, weight), state.c[i])
+            last_h.append(below)
+            last_c.append(c)
+        queries = below.view(*words.shape, -1)  # (N, K, H)
+        scores = torch.baddbmm(self._padding, queries, self._keys.transpose(1, 2))
+        attention = scores.softmax(2)  # (N, K, S)
+        context = torch.bmm(attention, self._values).flatten(0, 1)
+        o = torch.addmm(context, below, self._join).tanh_()  # (N K, H)
+        logits = self._decoder.words(o)
+        return logits, attention, State(torch.stack(last_h), torch.stack(last_c), o)
+
+    def _gates_of(self, words: Tensor) -> Tensor:
+        new = words[~self._is_known[words]].unique()
+        if len(new):
+            weight, bias = self._decoder.word_weights()
+            embedded = self._decoder.embedding.weight[new]
+            self._gates[new] = torch.addmm(bias, embedded, weight.t())
+            self._is_known[new] = True
+        return self._gates[words]
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with some sentences."""
+        self._keys, self._values = self._keys[sentences], self._values[sentences]
+        self._padding = self._padding[sentences]
+
+
+@torch.inference_mode()
 def beam_search(
     net: EncoderDecoder,
     x: tuple[Tensor, ...],
@@ -81,26 +138,25 @@ def beam_search(
     max_length = 2 * memory.is_word.sum(1) + 10  # (N,)
     beams = [_Beam(width) for _ in range(n)]
     alive = torch.arange(n, device=device)  # sentences still searched
-    memory = memory.rows(alive.repeat_interleave(width))  # (N K, ...)
-    state = memory.start
-    words = torch.full((n, width, 1), start, device=device)
-    seen = torch.zeros((n, width, 0), dtype=torch.long, device=device)
-    scores = torch.full((n, width), -torch.inf, device=device)
-    scores[:, 0] = 0.0  # all hypotheses are the same: one of them counts
-    forbidden = torch.tensor(never, dtype=torch.long, device=device)
+    writer, state = _Writer(net.decoder, memory), memory.start
+    # A sentence begins with one hypothesis, from which the others come.
+    words = torch.full((n, 1, 1), start, device=device)
+    seen = torch.zeros((n, 1, 0), dtype=torch.long, device=device)
+    scores = memory.states.new_zeros(n, 1)
 
     length = 0
     while len(alive):
         length += 1
-        n = len(alive)
-        outputs, attention, state = net.decoder.run(words[:, :, -1].view(-1, 1), memory, state)
-        logprobs = net.decoder.words(outputs[:, 0]).log_softmax(1)  # (N K, V)
-        logprobs[:, forbidden] = -torch.inf
+        n, n_before = scores.shape
+        logits, attention, state = writer.step(words[:, :, -1], state)
+        logprobs = logits.log_softmax(1)  # (N K, V)
+        for forbidden in never:
+            logprobs[:, forbidden] = -torch.inf
         n_words = logprobs.shape[1]
-        looked = attention[:, 0, :-1].argmax(1).view(n, width)
+        looked = attention[..., :-1].argmax(2)  # (N, K)
         # The 2 K best continuations hold K that do not end.
-        total = (scores[:, :, None] + logprobs.view(n, width, n_words)).view(n, -1)
-        total, flat = total.topk(min(2 * width, total.shape[1]), dim=1)  # (N, 2 K)
+        total = logprobs.view(n, n_before, n_words).add_(scores[:, :, None]).view(n, -1)
+        total, flat = _topk(total, 2 * width)  # (N, 2 K)
         parent, word = flat // n_words, flat % n_words
         ends = word == end
         last = length >= max_length[alive]
@@ -123,19 +179,36 @@ def beam_search(
         full = torch.tensor([beams[i].is_full for i in alive.tolist()], device=device)
         going = (~(full | last)).nonzero()[:, 0]
         live, parent = live[going], parent[going].gather(1, live[going])  # (M, K)
-        scores = total[going].gather(1, live)
+        scores = total.masked_fill(ends, -torch.inf)[going].gather(1, live)
         word = word[going].gather(1, live)
         looked = looked[going].gather(1, parent)
         words = torch.cat([_of_parents(words[going], parent), word[..., None]], 2)
         seen = torch.cat([_of_parents(seen[going], parent), looked[..., None]], 2)
-        rows = going[:, None] * width  # (M, 1) in (N K)
-        state = state.rows((rows + parent).flatten())
+        state = state.rows((going[:, None] * n_before + parent).flatten())
         if len(going) < n:
-            memory = memory.rows((rows + torch.arange(width, device=device)).flatten())
+            writer.keep(going)
         alive = alive[going]
     found = [beam.best for beam in beams]
     assert all(hypothesis is not None for hypothesis in found)
     return [hypothesis for hypothesis in found if hypothesis is not None]
+
+
+def _topk(total: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the k largest of each row (N, M) and their places.
+
+    They are among the k groups with the largest maxima, so that few numbers have to be sorted.
+    """
+    n_groups = total.shape[1] // GROUP
+    if n_groups < 2 * k:
+        return total.topk(min(k, total.shape[1]), dim=1)
+    grouped = total[:, : n_groups * GROUP].unflatten(1, (n_groups, GROUP))
+    best = grouped.amax(2).topk(k, dim=1, sorted=False).indices  # (N, k)
+    members = torch.arange(GROUP, device=total.device)
+    places = (best[..., None] * GROUP + members).flatten(1)
+    others = torch.arange(n_groups * GROUP, total.shape[1], device=total.device)
+    places = torch.cat([places, others.expand(len(total), -1)], 1)
+    values, chosen = total.gather(1, places).topk(k, dim=1)
+    return values, places.gather(1, chosen)
 
 
 def _of_parents(history: Tensor, parent: Tensor) -> Tensor:

@@ -10,10 +10,13 @@ appended to their input, a zero where there is padding. So their states stay exa
 first word, their last states are those of the last word, and no sequence has to be packed.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lupi.nn.networks.fed_steps import fed_steps
 
 PAD = 0
 INIT = 0.1
@@ -135,7 +138,7 @@ class Decoder(nn.Module):
         tied: bool,
     ) -> None:
         super().__init__()
-        self.input_feeding = input_feeding
+        self.input_feeding, self.n_units = input_feeding, n_units
         self.embedding = nn.Embedding(n_words, n_units)
         self.embedded = nn.Dropout(embedding_dropout)
         n_first = 2 * n_units if input_feeding else n_units
@@ -160,50 +163,73 @@ class Decoder(nn.Module):
     def run(self, before: Tensor, memory: Memory, state: State) -> tuple[Tensor, Tensor, State]:
         """Go on from a state: return o (B, T, H), attention (B, T, S), and the new state."""
         embedded = self.embedded(self.embedding(before))  # (B, T, H)
-        if not self.input_feeding:
-            return self._pass(embedded, memory, state, list(self.between), self.output)
-        ones = torch.ones_like(embedded[:, :1])  # (B, 1, H)
-        between = [_Times(site(ones)) for site in self.between]
-        output = _Times(self.output(ones))
-        outputs, attentions = [], []
-        for word in embedded.split(1, dim=1):
-            fed = torch.cat([word, state.output[:, None]], 2)  # (B, 1, 2 H)
-            o, attention, state = self._pass(fed, memory, state, between, output)
-            outputs.append(o)
-            attentions.append(attention)
-        return torch.cat(outputs, 1), torch.cat(attentions, 1), state
-
-    def _pass(
-        self,
-        inputs: Tensor,
-        memory: Memory,
-        state: State,
-        between: "list[nn.Module] | list[_Times]",
-        output: "nn.Module | _Times",
-    ) -> tuple[Tensor, Tensor, State]:
+        keys, values = self.project(memory)
+        padding = no_attention(memory)
+        if self.input_feeding:
+            return self._run_fed(embedded, keys, values, padding, state)
         last_h, last_c = [], []
-        states = inputs
+        states = embedded
         for i, lstm in enumerate(self.layers):
             if i:
-                states = between[i - 1](states)
+                states = self.between[i - 1](states)
             states, (h, c) = lstm(states, (state.h[i : i + 1], state.c[i : i + 1]))
             last_h.append(h)
             last_c.append(c)
-        scores = self.query(states) @ memory.states.transpose(1, 2)  # (B, T, S)
-        attention = scores.masked_fill(~memory.is_word[:, None], -torch.inf).softmax(2)
-        context = attention @ memory.states  # (B, T, H)
-        o = output(torch.tanh(self.join(torch.cat([context, states], 2))))
+        scores = padding + states @ keys.transpose(1, 2)  # (B, T, S)
+        attention = scores.softmax(2)
+        joined = attention @ values + F.linear(states, self.join.weight[:, self.n_units :])
+        o = self.output(torch.tanh(joined))
         return o, attention, State(torch.cat(last_h), torch.cat(last_c), o[:, -1])
 
+    def project(self, memory: Memory) -> tuple[Tensor, Tensor]:
+        """Return W m_s and the part of V that c_t meets times m_s, both (B, S, H)."""
+        values = F.linear(memory.states, self.join.weight[:, : self.n_units])
+        return memory.states @ self.query.weight, values
 
-class _Times:
-    """A site that has done its work: the factors (B, 1, H) that it multiplies with."""
+    def _run_fed(
+        self, embedded: Tensor, keys: Tensor, values: Tensor, padding: Tensor, state: State
+    ) -> tuple[Tensor, Tensor, State]:
+        """Take the words one by one; what sites do to ones, they do to every word."""
+        ones = torch.ones_like(embedded[:, :1])  # (B, 1, H)
+        between = [site(ones)[:, 0] for site in self.between]
+        output = self.output(ones)[:, 0]
+        steps = fed_steps(
+            F.linear(embedded.transpose(0, 1), *self.word_weights()),
+            *(keys, values, padding, (state.h, state.c, state.output)),
+            *(self.join.weight[:, self.n_units :], output),
+            *(self.step_weights(), self.step_biases(), between),
+        )
+        last = State(steps.h, steps.c, steps.outputs[-1])
+        return steps.outputs.transpose(0, 1), steps.attention.transpose(0, 1), last
 
-    def __init__(self, factors: Tensor) -> None:
-        self._factors = factors
+    def word_weights(self) -> tuple[Tensor, Tensor]:
+        """Return what maps an embedded word to the gates of the first layer: weight and bias."""
+        weight, _, bias = _weights(self.layers[0])
+        return weight[:, : self.n_units], bias
 
-    def __call__(self, h: Tensor) -> Tensor:
-        return h * self._factors
+    def step_weights(self) -> list[Tensor]:
+        """Return each layer's weights for [input; state] (4 H, 2 H); the first's input is o.
+
+        Without input feeding, the first layer's are for its state alone (4 H, H).
+        """
+        every = [_weights(lstm)[:2] for lstm in self.layers]
+        every[0] = every[0][0][:, self.n_units :], every[0][1]
+        return [torch.cat(pair, 1) for pair in every]
+
+    def step_biases(self) -> list[Tensor]:
+        """Return the biases of each layer but the first (4 H,)."""
+        return [_weights(lstm)[2] for lstm in self.layers[1:]]
+
+
+def _weights(lstm: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Return an LSTM's weights for its input and its state, and its bias."""
+    return lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0
+
+
+def no_attention(memory: Memory) -> Tensor:
+    """Return 0, or -inf at padding (B, 1, S): added to scores, it leaves padding no attention."""
+    zeros = torch.zeros_like(memory.states[:, None, :, 0])
+    return zeros.masked_fill(~memory.is_word[:, None], -torch.inf)
 
 
 class Seq2Seq(nn.Module):
@@ -256,35 +282,3 @@ class Seq2Seq(nn.Module):
     def forward(self, x: tuple[Tensor, ...]) -> Tensor:
         """Map sentences and the words before each word of their translation to logits."""
         return self.decode(x, self.encode(x))
-
-
-class VectorStarted(nn.Module):
-    """A translator whose decoder's first state a vector changes: h_0 + W v.
-
-    After IMG_D of Calixto, Liu, Campbell: "Incorporating Global Visual Features into
-    Attention-Based Neural Machine Translation", EMNLP 2017. It sees (source, before, v, has): rows
-    whose `has` is False start as without a vector.
-    """
-
-    def __init__(self, net: Seq2Seq, n_vector: int) -> None:
-        super().__init__()
-        self.net = net
-        self.n_layers = len(net.decoder.layers)
-        self.start = nn.Linear(n_vector, self.n_layers * net.decoder.embedding.embedding_dim)
-
-    @property
-    def decoder(self) -> Decoder:
-        """What writes."""
-        return self.net.decoder
-
-    def encode(self, x: tuple[Tensor, ...]) -> Memory:
-        """Read sentences and vectors."""
-        vector, has = x[2:]
-        memory = self.net.encode(x)
-        change = self.start(vector) * has[:, None]  # (B, L H)
-        change = change.unflatten(1, (self.n_layers, -1)).transpose(0, 1)  # (L, B, H)
-        return memory._replace(start=memory.start._replace(h=memory.start.h + change))
-
-    def forward(self, x: tuple[Tensor, ...]) -> Tensor:
-        """Map sentences, the words before each word, and vectors to logits."""
-        return self.net.decode(x, self.encode(x))

@@ -1,0 +1,1 @@
+"""Benchmarks: ratios of times, measured in turns in one process."""

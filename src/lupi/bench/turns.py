@@ -1,0 +1,65 @@
+"""Two contestants, timed in turns.
+
+Machines are noisy, so contestant and base alternate, now one first, now the other, and a ratio is
+the median of the ratios of the rounds.
+"""
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+
+from lupi.core import Batch, Method
+from lupi.train.losses import reduce
+
+N_WARM_UP = 2
+
+Row = dict[str, Any]
+"""what was timed, of which method, over what, the ratio, and the seconds of both; for sentences
+also tokens or sentences per second"""
+
+
+def training_step(method: Method, *batches: Batch) -> Callable[[], None]:
+    """Return what trains a method for one step on each batch, with the optimizer of a run."""
+    optimizer = torch.optim.Adam(method.parameters(), 1e-3, fused=True)
+    method.train()
+
+    def step() -> None:
+        for batch in batches:
+            optimizer.zero_grad()
+            reduce(method(batch), batch).total.backward()
+            optimizer.step()
+
+    return step
+
+
+def time_in_turns(
+    what: str,
+    name: str,
+    contestant: Callable[[], None],
+    over: str,
+    base: Callable[[], None],
+    rounds: int,
+) -> Row:
+    """Time two in turns, and return the median of the ratios and the median seconds."""
+    pair = (contestant, base)
+    for _ in range(N_WARM_UP):
+        contestant()
+        base()
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for turn in range(rounds):
+        for i in (turn % 2, 1 - turn % 2):
+            started = time.perf_counter()
+            pair[i]()
+            seconds[i].append(time.perf_counter() - started)
+    ratio = median(a / b for a, b in zip(*seconds, strict=True))
+    return {
+        "what": what,
+        "name": name,
+        "over": over,
+        "ratio": ratio,
+        "seconds": median(seconds[0]),
+        "seconds_over": median(seconds[1]),
+    }
