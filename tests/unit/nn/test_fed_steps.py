@@ -38,6 +38,14 @@ def test_steps_are_the_plain_loop(n_layers: int) -> None:
     assert torch.allclose(net(X), plain_loop(net, X), atol=1e-6)
 
 
+def test_what_is_compiled_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    net = Seq2Seq(11, 13, H, input_feeding=True).eval()
+    expected = net(X)
+    monkeypatch.setattr("torch.compiler.is_compiling", lambda: True)
+    assert torch.allclose(net(X), expected, atol=1e-6)
+
+
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_the_backward_pass_is_the_derivative(n_layers: int) -> None:
     torch.manual_seed(0)

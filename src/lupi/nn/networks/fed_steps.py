@@ -81,11 +81,45 @@ def fed_steps(
         biases: of each layer but the first (4 H,).
         between_factors: what the input of each layer but the first is multiplied with (B, H).
     """
-    n_layers = len(weights)
     tensors = (words, keys, values, padding, *state, join, output_factor)
-    return Steps(
-        *_FedSteps.apply(n_layers, *tensors, *weights, *biases, *between_factors)  # type: ignore[no-untyped-call]
-    )
+    if torch.compiler.is_compiling():  # neither compiled nor exported can be what is not traced
+        return _plain_steps(*tensors, weights, biases, between_factors)
+    every = (*tensors, *weights, *biases, *between_factors)
+    return Steps(*_FedSteps.apply(len(weights), *every))  # type: ignore[no-untyped-call]
+
+
+def _plain_steps(
+    words: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    padding: Tensor,
+    h: Tensor,
+    c: Tensor,
+    o: Tensor,
+    join: Tensor,
+    factor: Tensor,
+    weights: list[Tensor],
+    biases: list[Tensor],
+    between: list[Tensor],
+) -> Steps:
+    """Return the same as `_FedSteps`, by operations that torch differentiates."""
+    states, cells = list(h.unbind()), list(c.unbind())
+    outputs, attention = [], []
+    for word in words.unbind():
+        below = o
+        for k, weight in enumerate(weights):
+            base = biases[k - 1] if k else word
+            gates = base + torch.cat([below, states[k]], 1) @ weight.t()
+            i, f, g, out = gates.chunk(4, 1)
+            cells[k] = f.sigmoid() * cells[k] + i.sigmoid() * g.tanh()
+            states[k] = out.sigmoid() * cells[k].tanh()
+            below = states[k] * between[k] if k < len(between) else states[k]
+        weighted = (padding + below[:, None] @ keys.transpose(1, 2)).softmax(2)  # (B, 1, S)
+        o = ((weighted @ values)[:, 0] + below @ join.t()).tanh() * factor
+        outputs.append(o)
+        attention.append(weighted[:, 0])
+    every = (outputs, attention, states, cells)
+    return Steps(*(torch.stack(tensors) for tensors in every))
 
 
 class _FedSteps(torch.autograd.Function):
