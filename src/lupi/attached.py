@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lupi.core.batch import finite_rows
 from lupi.errors import LupiError
 from lupi.nn.layouts import SiteShape, reading_layouts
 from lupi.nn.noise import HeteroscedasticDropout, SiteNoise
@@ -262,7 +263,7 @@ class AttachedNet(nn.Module):
         return self.encoder(xstar.where(has.view(-1, *[1] * (xstar.dim() - 1)), 0)), has
 
     def _seen_rows(self, xstar: Tensor, has_xstar: Tensor | None) -> Tensor:
-        has = torch.isfinite(xstar).flatten(1).all(1)
+        has = finite_rows(xstar)
         return has if has_xstar is None else has & has_xstar
 
 

@@ -52,9 +52,20 @@ def test_help_teaches_within_80_columns(here: Here, verb: str) -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_help_does_not_import_torch(tmp_path: Path) -> None:
-    code = "import sys; from lupi.cli.app import app; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
+@pytest.mark.parametrize("arguments", ["--help", "methods", "demo --print-settings"])
+def test_what_is_read_at_once_imports_nothing_heavy(tmp_path: Path, arguments: str) -> None:
+    code = (
+        "import sys\n"
+        "from lupi.cli import main\n"
+        f"sys.argv = ['lupi', *{arguments.split()}]\n"
+        "try: main()\n"
+        "finally: sys.exit(' '.join({'torch', 'numpy', 'pandas', 'sklearn'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+    assert done.stdout
+    assert not done.stderr.strip()
 
 
 @pytest.mark.parametrize("module", ["lupi.train.run", "lupi.ship.student"])

@@ -4,7 +4,7 @@ x is what a network sees at any time, x* (`xstar`) what exists in training only,
 """
 
 from lupi.core.batch import Batch, Inputs, Losses, RowLoss
-from lupi.core.method import Method, Stage, derive_seed
+from lupi.core.method import Method, Stage, derive_seed, seed_torch
 from lupi.core.task import (
     Control,
     Generated,
@@ -36,4 +36,5 @@ __all__ = [
     "Task",
     "XstarKind",
     "derive_seed",
+    "seed_torch",
 ]

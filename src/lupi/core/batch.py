@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from lupi.core.whole_batch import WHOLE, WholeBatch
@@ -43,7 +42,9 @@ class Batch(NamedTuple):
         """
         if self.xstar is None or self.has_xstar is None:
             raise LupiError("the method trains on rows with x*; this split carries none")
-        has = self.has_xstar & torch.isfinite(self.xstar).flatten(1).all(1)
+        has = self.has_xstar & finite_rows(self.xstar)
+        if self.xstar.is_floating_point() and has.all():
+            return self.xstar, has
         return self.xstar.where(has.view(-1, *[1] * (self.xstar.dim() - 1)), 0.0), has
 
     def select(self, rows: Tensor | slice) -> "Batch":
@@ -57,6 +58,11 @@ class Batch(NamedTuple):
         given = {name: getattr(self, name) for name in ("xstar", "has_xstar", "row", "weights")}
         chosen = {name: values[rows] for name, values in given.items() if values is not None}
         return self._replace(x=x, y=self.y[rows], **chosen)
+
+
+def finite_rows(values: Tensor) -> Tensor:
+    """Return which rows (B,) of values (B, ...) have no NaN and nothing infinite."""
+    return (values * 0).flatten(1).sum(1) == 0  # what is not finite times 0 is NaN
 
 
 class RowLoss(NamedTuple):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from lupi.core.batch import Batch, Inputs, Losses, RowLoss
@@ -137,3 +138,11 @@ def derive_seed(seed: int, *purpose: Any) -> int:
     """Return a seed for one purpose, so that no two uses of randomness share a stream."""
     text = ":".join(str(part) for part in (seed, *purpose))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def seed_torch(seed: int) -> None:
+    """Seed torch's own generators: of the CPU, and of every device that is there."""
+    if torch.accelerator.is_available():
+        torch.manual_seed(seed)
+    else:  # spare the note that torch takes for devices of later
+        torch.default_generator.manual_seed(seed)

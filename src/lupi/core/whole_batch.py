@@ -30,6 +30,13 @@ class WholeBatch:
         """
         return bool(has.any())
 
+    def every_row(self, has: Tensor) -> bool:
+        """Tell whether all rows of the batch are known to have x*: what saves work, and no more.
+
+        It is not known of a part of a batch, nor where a compiler asks.
+        """
+        return not torch.compiler.is_compiling() and bool(has.all())
+
     @contextlib.contextmanager
     def only_xstar(self) -> Iterator[None]:
         """Declare that what is inside the block sees the rows with x* only."""
@@ -110,6 +117,10 @@ class CutBatch(WholeBatch):
     def any_xstar(self, has: Tensor) -> bool:
         """Tell whether any row of the batch has x*."""
         return bool(has.any()) if self.with_xstar is None else self.with_xstar.n > 0
+
+    def every_row(self, has: Tensor) -> bool:
+        """Return False: other parts may have rows without x*, and all run the same operations."""
+        return False
 
     @contextlib.contextmanager
     def only_xstar(self) -> Iterator[None]:

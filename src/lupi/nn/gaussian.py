@@ -31,8 +31,11 @@ def gaussian_cross_entropy(
         temperature: the output's variance is multiplied by it, which flattens the distribution.
     """
     own, logvar = moments(output)
-    logvar = logvar + math.log(temperature)
-    squares = (own - mean).square() + variance
+    if temperature != 1:
+        logvar = logvar + math.log(temperature)
+    squares = (own - mean).square()
+    if isinstance(variance, Tensor) or variance:
+        squares = squares + variance
     return 0.5 * (logvar + squares * (-logvar).exp() + math.log(2 * math.pi))
 
 

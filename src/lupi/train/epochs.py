@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from lupi.core import Batch, Method, Split, Splits, Task, derive_seed
+from lupi.core import Batch, Method, Split, Splits, Task, derive_seed, seed_torch
 from lupi.nn.batchnorm import reestimate
 from lupi.train.evaluate import describe_noise, outputs
 from lupi.train.losses import Reduced
@@ -44,7 +44,7 @@ def train_epoch(
     """
     for group in optimizer.param_groups:
         group["lr"] = row["lr"] * group.get("lr_factor", 1)
-    torch.manual_seed(derive_seed(seed, "noise", row["attempt"], row["stage_epoch"]))
+    seed_torch(derive_seed(seed, "noise", row["attempt"], row["stage_epoch"]))
     order = torch.Generator().manual_seed(derive_seed(seed, "order", row["stage_epoch"]))
     method.train()
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]

@@ -61,6 +61,7 @@ def fit(
         method = training.attempt(build(state.attempt), state)
     if state.diverged and state.best_epoch:
         files.load_best(method)
+    files.settle()
     return Fitted(
         method,
         status="diverged" if state.diverged else "finished",
@@ -91,7 +92,8 @@ class _Training:
         method.n_rows = len(self.splits.train)
         if saved:
             method.load_state_dict(saved["method"])
-        for stage in method.stages()[state.stage :]:
+        stages = method.stages()
+        for stage in stages[state.stage :]:
             with method.during(stage):
                 self.stage(method, stage, state, saved["optimizer"] if saved else None)
             saved = None
@@ -99,9 +101,9 @@ class _Training:
                 break
             if stage.validates:
                 self.files.load_best(method)
-            # From here on the next stage may replace the best student: never go back.
             state.stage, state.scores = state.stage + 1, []
-            self.files.save(asdict(state), method, at_once=True)
+            # The next stage may replace the best student: then never go back.
+            self.files.save(asdict(state), method, at_once=state.stage < len(stages))
         return method
 
     def stage(

@@ -47,7 +47,8 @@ def _mean(name: str, loss: RowLoss, batch: Batch) -> Tensor:
         values = values * batch.n_rows / loss.n_targets
     if values.dim():
         values = values.mean() if len(values) else values.sum()
-    return loss.weight * batch.whole.share_of_mean(values, loss.only_xstar)
+    mean = batch.whole.share_of_mean(values, loss.only_xstar)
+    return mean if loss.weight == 1 else loss.weight * mean
 
 
 def _weighted(name: str, loss: RowLoss, batch: Batch, weights: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from filelock import FileLock
 from lupi import __version__
 from lupi.classical.fitting import score_classical
 from lupi.classical.models import Classical
-from lupi.core import Batch, Method, Splits, Task, derive_seed
+from lupi.core import Batch, Method, Splits, Task, derive_seed, seed_torch
 from lupi.data.xstar.reveal import reveal
 from lupi.errors import LupiError
 from lupi.files import read_rows, write_json, write_text
@@ -203,9 +203,9 @@ def builder(task: Task, method: str, settings: Any, seed: int) -> Callable[[int]
 
     def build(attempt: int) -> Method:
         # The student's weights come first and alone: every arm starts from the same ones.
-        torch.manual_seed(derive_seed(seed, "student", attempt))
+        seed_torch(derive_seed(seed, "student", attempt))
         net = task.network()
-        torch.manual_seed(derive_seed(seed, "method", attempt))
+        seed_torch(derive_seed(seed, "method", attempt))
         return build_method(method, settings, net, task)
 
     return build

@@ -67,7 +67,10 @@ def test_a_restart_begins_anew_from_other_weights(tmp_path: Path) -> None:
     assert rows[0]["train"] != rows[2]["train"]
 
 
-def test_a_run_that_lacks_its_result_only_comes_back_in_its_precision(tmp_path: Path) -> None:
+def test_a_run_that_lacks_its_result_only_comes_back_in_its_precision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", 0)
     fit_on(VectorTask(), tmp_path, precision="64-true")
     fitted, rows = fit_on(VectorTask(), tmp_path, precision="64-true")
     assert rows == []

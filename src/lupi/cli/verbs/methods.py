@@ -9,15 +9,11 @@ from rich.table import Table
 
 from lupi.cli.options import Json
 from lupi.cli.output import print_json
+from lupi.methods.facts import MethodFacts, list_facts
 
 if TYPE_CHECKING:
-    from lupi.interface.listing import MethodInfo
     from lupi.search import Choices, Space
     from lupi.train.learners import Learner
-
-
-SHOWN = ("name", "summary", "uses_xstar", "sees_xstar_at_test", "kinds")
-"""What --json says of each method."""
 
 
 def methods(
@@ -28,10 +24,9 @@ def methods(
 
     Example: `lupi methods het-dropout`
     """
-    from lupi.interface.listing import list_methods
-    from lupi.train.learners import find_learner
-
     if name is not None:
+        from lupi.train.learners import find_learner
+
         method = find_learner(name)
         if as_json:
             search = {key: _plain(choices) for key, choices in _space(method).items()}
@@ -39,23 +34,23 @@ def methods(
         else:
             _print_settings(method)
         return
-    found = list(list_methods().values())
+    found = list_facts()
     if as_json:
-        print_json({"methods": [{key: getattr(info, key) for key in SHOWN} for info in found]})
+        print_json({"methods": [facts._asdict() for facts in found]})
         return
     table = Table(box=None, pad_edge=False)
     for column in ("method", "uses x*", "kinds of x*", "what it does"):
         table.add_column(column, no_wrap=column == "method")
-    for info in found:
-        kinds = ", ".join(info.kinds) if info.uses_xstar else "-"
-        table.add_row(info.name, _use(info), kinds, info.summary)
+    for facts in found:
+        kinds = ", ".join(facts.kinds) if facts.uses_xstar else "-"
+        table.add_row(facts.name, _use(facts), kinds, facts.summary)
     Console().print(table)
 
 
-def _use(info: "MethodInfo") -> str:
-    if info.sees_xstar_at_test:
+def _use(facts: MethodFacts) -> str:
+    if facts.sees_xstar_at_test:
         return "at test too"
-    return "yes" if info.uses_xstar else "no"
+    return "yes" if facts.uses_xstar else "no"
 
 
 def _print_settings(method: "Learner") -> None:

@@ -119,8 +119,10 @@ class HetDropout(Method):
         with self.noise.on(self.net, seen, has, batch.whole) as noise_pass:
             output: Tensor = self.net(batch.x)
         task = RowLoss(self._over_draws(output, batch.y), n_targets=batch.n_targets)
-        penalty = RowLoss(noise_pass.penalty()[has], only_xstar=True)
-        return Losses({"task": task, "penalty": penalty})
+        penalty = noise_pass.penalty()
+        if not batch.whole.every_row(has):
+            penalty = penalty[has]
+        return Losses({"task": task, "penalty": RowLoss(penalty, only_xstar=True)})
 
     def _over_draws(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the loss of each row, over its draws."""

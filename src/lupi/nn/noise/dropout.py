@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from lupi.core.batch import finite_rows
 from lupi.core.whole_batch import WHOLE, WholeBatch
 from lupi.nn.layouts import Layout, usual_layout
 from lupi.nn.noise.draws import Distribution, Draw, Form, add_noise, usual_draw
@@ -111,7 +112,7 @@ class HeteroscedasticDropout(nn.Module):
         self.form: Form = form
         self.n_samples = n_samples
         self.reading: Reading = (
-            PaperReading(beta, PENALTIES[penalty])
+            PaperReading(beta if hstar is not None else 0.0, PENALTIES[penalty])
             if reading == "paper"
             else OfficialReading(beta, relu=reading == "official")
         )
@@ -166,35 +167,43 @@ class HeteroscedasticDropout(nn.Module):
         whole: WholeBatch = WHOLE,
     ) -> Variance:
         """Return the variance for activations `h`, of which only the shape matters."""
-        has = torch.isfinite(xstar).flatten(1).all(1)
+        has = finite_rows(xstar)
         if has_xstar is not None:
             has = has & has_xstar
+        every = whole.every_row(has)
         layout = self.layout or usual_layout(h.dim())
         h = h[: len(xstar)]
         # Variances are computed in the precision of h*'s weights even under autocast.
         with torch.autocast(xstar.device.type, enabled=False):
-            xstar = torch.where(over_rows(has, xstar), xstar, 0).to(self._dtype(xstar))
+            if not every:
+                xstar = torch.where(over_rows(has, xstar), xstar, 0)
+            xstar = xstar.to(self._dtype(xstar))
             largest = min(XSTAR_MAX, torch.finfo(xstar.dtype).max)
             xstar = xstar.clamp(-largest, largest)
             prior = self._log_prior(xstar, h, layout)
-            offset = prior.new_zeros(()) if self.hstar is None else self.hstar(xstar)
-            offset = offset if self.hstar is None else fit_to(offset, h, layout)
-            logvar = self.reading.logvar(offset, prior, has)
-            logvar = logvar.nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
-            logvar = self.keep_budget(logvar, prior, has, whole)
+            if self.hstar is None:
+                logvar = prior.expand(len(xstar), *prior.shape[1:])
+            else:
+                offset = fit_to(self.hstar(xstar), h, layout)
+                logvar = self.reading.logvar(offset, prior, has)
+                logvar = logvar.nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
+                logvar = self.keep_budget(logvar, prior, has, whole)
+            if every:
+                return Variance(logvar, prior, has)
             of_missing = torch.full_like(prior[:1], LOGVAR_MIN) if callable(self.prior) else prior
-            fill = self.fill_missing(logvar, of_missing[:1], has, whole)
+            fill = self.fill_missing(logvar, of_missing, has, whole)
             return Variance(torch.where(over_rows(has, logvar), logvar, fill), prior, has)
 
     def _log_prior(self, xstar: Tensor, h: Tensor, layout: Layout) -> Tensor:
-        if callable(self.prior):
-            variance = fit_to(self.prior(xstar), h, layout)
-        else:
-            variance = xstar.new_full([len(xstar)] + [1] * (h.dim() - 1), self.prior)
-        return variance.clamp(min=math.exp(LOGVAR_MIN), max=math.exp(LOGVAR_MAX)).log()
+        """Return log h0: of each row, or of all rows at once if it is a number."""
+        lowest, highest = math.exp(LOGVAR_MIN), math.exp(LOGVAR_MAX)
+        if not callable(self.prior):
+            logvar = math.log(min(max(self.prior, lowest), highest))
+            return xstar.new_full([1] * h.dim(), logvar)
+        return fit_to(self.prior(xstar), h, layout).clamp(lowest, highest).log()
 
     def _dtype(self, xstar: Tensor) -> torch.dtype:
-        for weight in self.hstar.parameters() if self.hstar else ():
+        if self.hstar is not None and (weight := next(self.hstar.parameters(), None)) is not None:
             return weight.dtype
         return xstar.dtype if xstar.is_floating_point() else torch.float32
 

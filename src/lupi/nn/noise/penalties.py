@@ -32,9 +32,8 @@ Penalty = Callable[[Tensor], Tensor]
 def kl(d: Tensor) -> Tensor:
     """Return the mean KL divergence over units."""
     low = d.clamp(max=STEEPEST)
-    rest = (d - low) * (low.exp() - 1)
-    each: Tensor = 0.5 * (low.exp() - 1 - low + rest)
-    return each.mean(1)
+    slope = low.expm1()
+    return 0.5 * torch.addcmul(slope - low, d - low, slope).mean(1)
 
 
 def l2_squared(d: Tensor) -> Tensor:

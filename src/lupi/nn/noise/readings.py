@@ -47,9 +47,12 @@ class PaperReading:
 
     def penalty(self, variances: Sequence[Variance], whole: WholeBatch = WHOLE) -> Tensor:
         """Return beta * divergence, summed over sites."""
+        has = variances[0].has_xstar
+        if self.beta == 0:
+            return variances[0].logvar.new_zeros(len(has))
         each = [self.divergence((v.logvar - v.prior).flatten(1)) for v in variances]
-        total = torch.stack(each).sum(0)  # (B,)
-        return self.beta * total * variances[0].has_xstar
+        total = sum(each[1:], each[0])  # (B,)
+        return total * (self.beta * has)
 
 
 @dataclass(frozen=True, slots=True)

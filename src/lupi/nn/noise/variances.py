@@ -22,7 +22,7 @@ Budget = Literal["none", "example", "batch"]
 
 FromRows = Callable[[Tensor, Tensor, Tensor, WholeBatch], Tensor]
 """From log-variance and log-prior of rows, which of them (B,) have x*, and the batch they are of,
-to a log-variance."""
+to a log-variance. A prior that is a number is (1, ...)."""
 
 
 class Variance(NamedTuple):
@@ -31,7 +31,7 @@ class Variance(NamedTuple):
     logvar: Tensor
     """log h*(x*), broadcastable to the activations; rows without x* as the policy says."""
     prior: Tensor
-    """log h0(x*)."""
+    """log h0(x*): of each row, or one number for all, (1, ...)."""
     has_xstar: Tensor
     """(B,) bool."""
 
@@ -87,13 +87,16 @@ def keep_batch_mean(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatc
 
     Rows without x* do not count.
     """
-    dims = tuple(range(1, logvar.dim()))
 
     def mean(values: Tensor) -> Tensor:
-        each = _log_mean_exp(values, dims).flatten().exp()  # (B,)
+        if whole.every_row(has):
+            return values.exp().mean().log()
+        each = values.exp().flatten(1).mean(1)  # (B,)
         total, n = whole.sum((each * has).sum()), whole.sum(has.sum().to(each.dtype))
         return (total / n.clamp(min=1)).clamp(min=math.exp(-LOGVAR_LIMIT)).log()
 
+    if prior.numel() == 1:
+        return logvar - mean(logvar - prior)
     return logvar - mean(logvar) + mean(prior)
 
 

@@ -18,7 +18,7 @@ from lupi.train.saved.checkpoint import (
     save_weights,
 )
 
-SECONDS_BETWEEN = 1.0
+SECONDS_BETWEEN = 5.0
 """Between two checkpoints, at least: epochs of a small network take less time than writing one."""
 
 
@@ -42,18 +42,19 @@ class TrainingFiles:
         """Return the last checkpoint, if there is one, and forget the rows that came after it."""
         saved = None
         if self._processes.rank == 0:
+            self._metrics.parent.mkdir(parents=True, exist_ok=True)
             saved = load_state(self._last) if self._last.exists() else None
             at = (saved["state"]["attempt"], saved["state"]["epoch"]) if saved else (0, 0)
-            rows = [
-                row for row in read_rows(self._metrics)[0] if {"attempt", "epoch"} <= row.keys()
-            ]
+            found, torn = read_rows(self._metrics)
+            rows = [row for row in found if {"attempt", "epoch"} <= row.keys()]
             past = [row for row in rows if (row["attempt"], row["epoch"]) <= at]
             if at[1] and [(row["attempt"], row["epoch"]) for row in past[-1:]] != [at]:
                 raise LupiError(
                     f"{self._metrics} has lost rows that its checkpoint has behind it; delete the "
                     "folder of the run to start it again"
                 )
-            rewrite_rows(self._metrics, past)
+            if found != past or torn:
+                rewrite_rows(self._metrics, past)
         return self._processes.broadcast(saved)
 
     def append(self, row: dict[str, Any]) -> None:
@@ -103,6 +104,11 @@ class TrainingFiles:
         method.net.load_state_dict(self._processes.broadcast(weights))
         helpers = load_weights(self._helpers) if writes and self._helpers.exists() else {}
         method.load_state_dict(self._processes.broadcast(helpers), strict=False)
+
+    def settle(self) -> None:
+        """Let the rows outlive a power failure, too."""
+        if self._processes.rank == 0:
+            force_to_disk(self._metrics)
 
     def forget_best(self) -> None:
         """Remove the best student, of an attempt that failed."""
