@@ -37,3 +37,9 @@ def rows_with_xstar(n_rows: int, frac: float, seed: int) -> NDArray[np.bool_]:
     has = np.zeros(n_rows, dtype=np.bool_)
     has[order[:n_keep]] = True
     return has
+
+
+def some_rows(n_rows: int, n: int) -> NDArray[np.int64]:
+    """Return n of the rows in their order, drawn at random and always the same."""
+    rng = np.random.default_rng(derive_seed(0, "some rows"))
+    return np.sort(rng.choice(n_rows, n, replace=False, shuffle=False))

@@ -164,6 +164,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
         else:
             about = f"a number, mean {rows.y.mean():.4g}, deviation {rows.y.std():.4g}"
         weights = describe_weights(rows, self._settings)
+        drawn = f"at most {self._settings.max_rows} of each file, drawn at random (max_rows)"
         dropped = f"{table.n_dropped:,} rows without a target were left out"
         return (
             Fact("x", self._columns(table.features)),
@@ -171,6 +172,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
             Fact("y", f"{self._settings.target}, {about}"),
             *([Fact("items", table.answers.describe(rows))] if table.answers else ()),
             *([Fact("weights", weights)] if weights else ()),
+            *([Fact("rows", drawn)] if self._settings.max_rows else ()),
             *([Fact("rows", dropped)] if table.n_dropped else ()),
             *(Fact("cells", cells.sentence) for cells in table.bad_cells),
             *(Fact("columns", text) for text in odd_columns(rows.frame, self._kinds)),

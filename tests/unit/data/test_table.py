@@ -298,3 +298,14 @@ def test_rows_without_a_target_are_left_out_if_asked(tmp_path: Path) -> None:
 def test_an_unknown_encoding_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LupiError, match="no encoding is called 'latin9000'"):
         settings_of(tmp_path / "a.csv", encoding="latin9000")
+
+
+def test_some_rows_of_a_large_table(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "deliveries.csv", rows(120))
+    settings = settings_of(path, max_rows=60)
+    table = load_table(settings)
+    assert len(table.given["train"].y) == 60
+    task = TableTask(settings, TableNetworkSettings())
+    assert "at most 60 of each file" in str(task.facts)
+    assert settings.resolved()["max_rows"] == 60
+    assert "max_rows" not in settings_of(path).resolved()

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lupi.data.content import fingerprint_of
-from lupi.data.tables.reading import read_table
+from lupi.data.tables.reading import list_columns, read_table
 from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
 
@@ -43,6 +43,32 @@ def test_parquet_is_the_same_table(tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": [1, 2], "when": pd.to_datetime(["2024-01-02", "2024-01-03"])})
     frame.to_parquet(tmp_path / "a.parquet")
     pd.testing.assert_frame_equal(read_table(tmp_path / "a.parquet"), frame)
+
+
+def test_some_columns_and_rows_of_parquet_are_those_of_the_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    frame = pd.DataFrame({"a": range(1000), "b": [f"{i % 7}" for i in range(1000)], "c": 0.5})
+    frame.to_parquet(path, row_group_size=64)
+    assert list_columns(path, None, True, ".", "utf-8") == ["a", "b", "c"]
+    some = read_table(path, columns=frozenset({"b", "a", "absent"}), max_rows=100)
+    assert list(some.columns) == ["a", "b"]
+    assert some["a"].is_monotonic_increasing
+    assert some["a"].nunique() == 100
+    assert some["a"].max() > 900
+    pd.testing.assert_frame_equal(
+        some, frame.loc[some["a"], ["a", "b"]].reset_index(drop=True), check_dtype=False
+    )
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    same = read_table(tmp_path / "a.csv", max_rows=100)
+    assert same["a"].tolist() == some["a"].tolist()
+    assert len(read_table(tmp_path / "a.csv", max_rows=5000)) == 1000
+
+
+def test_names_of_rows_are_no_column_of_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"id": ["r", "s"], "a": [1, 2]}).set_index("id").to_parquet(path)
+    assert list_columns(path, None, True, ".", "utf-8") == ["a"]
+    assert list(read_table(path).columns) == ["a"]
 
 
 def test_gzip_is_the_same_table(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from lupi.data.tables.cells import BadCells, read_numbers
 from lupi.data.tables.division import Division, Part
 from lupi.data.tables.encoder import is_number, texts
 from lupi.data.tables.parts import PARTS, Labelled, design_of, division_of, official_split
-from lupi.data.tables.reading import read_table
+from lupi.data.tables.reading import list_columns, read_table
 from lupi.data.tables.settings import Kind, TableSettings
 from lupi.data.tables.weights import check_class_weights, read_weights
 from lupi.errors import LupiError
@@ -67,14 +67,14 @@ def load_table(settings: TableSettings) -> Table:
     """Read a table and find out how its rows are divided; refuse what can't be learned from."""
     if settings.content not in (None, fingerprint_of(settings.files)):
         raise LupiError(f"{settings.path} has changed since this run was planned; plan it again")
+    how = (settings.separator, settings.header, settings.decimal, settings.encoding)
+    features = _features(settings, list_columns(settings.path, *how))
+    used = frozenset({*features, *settings.columns_beside})
     frames = {
-        part: read_table(
-            path, settings.separator, settings.header, settings.decimal, settings.encoding
-        )
+        part: read_table(path, *how, columns=used, max_rows=settings.max_rows)
         for part, path in zip(PARTS, (settings.path, settings.val, settings.test), strict=True)
         if path is not None
     }
-    features = _features(settings, [str(name) for name in frames["train"].columns])
     for part, frame in frames.items():
         path = settings.path if part == "train" else getattr(settings, part)
         for name in (settings.target, *features, *settings.dividers.values()):
@@ -181,8 +181,7 @@ def _features(settings: TableSettings, columns: Sequence[str]) -> tuple[str, ...
         raise LupiError(f"ignore: {min(both)!r} is also named as privileged or as a feature")
     if settings.weights in (settings.features or ()):
         raise LupiError(f"weights: {settings.weights!r} is also named as a feature; choose one")
-    apart = {settings.target, *settings.privileged, *settings.ignore, *settings.dividers.values()}
-    apart |= {settings.weights} if settings.weights else set()
+    apart = {*settings.columns_beside, *settings.ignore}
     features = settings.features or tuple(name for name in columns if name not in apart)
     if not features:
         raise LupiError("no column is left to predict from: name fewer privileged or ignored ones")

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lupi.data.content import fingerprint_of
+from lupi.data.subsets import some_rows
+from lupi.data.tables.parquet import parquet_columns, read_parquet
 from lupi.errors import LupiError
 from lupi.unpack import read_gzip, refuse_growth
 
@@ -26,8 +28,6 @@ PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx", ".xlsm")
 TABLES = (".csv", ".tsv", ".txt", ".data", ".csv.gz", ".tsv.gz", ".txt.gz", *PARQUET, *EXCEL)
 """How the names of tables end."""
-MAX_VALUES = 200_000_000
-"""In a Parquet file, where a few bytes may stand for a billion rows."""
 
 
 def read_table(
@@ -36,6 +36,8 @@ def read_table(
     header: bool = True,
     decimal: str = ".",
     encoding: str = "utf-8",
+    columns: frozenset[str] | None = None,
+    max_rows: int | None = None,
 ) -> "pd.DataFrame":
     """Return a table whose columns have distinct names, all of them text.
 
@@ -46,8 +48,25 @@ def read_table(
         header: whether a CSV's first line names the columns; otherwise they are "0", "1", ….
         decimal: the sign between a CSV's whole numbers and their fractions.
         encoding: of a CSV's text.
+        columns: those of a Parquet file to read, if they are there; None: all.
+        max_rows: as many rows, drawn at random, if there are more.
     """
-    return _read(path, fingerprint_of([path]), separator, header, decimal, encoding)
+    content = fingerprint_of([path])
+    if path.suffix.lower() in PARQUET:
+        return _read_parquet(path, content, columns, max_rows)
+    frame = _read(path, content, separator, header, decimal, encoding)
+    if max_rows is None or len(frame) <= max_rows:
+        return frame
+    return frame.iloc[some_rows(len(frame), max_rows)].reset_index(drop=True)
+
+
+def list_columns(
+    path: Path, separator: str | None, header: bool, decimal: str, encoding: str
+) -> list[str]:
+    """Return the names of a table's columns; of a Parquet file, without reading a row."""
+    if path.suffix.lower() in PARQUET:
+        return parquet_columns(path)
+    return [str(name) for name in read_table(path, separator, header, decimal, encoding).columns]
 
 
 @lru_cache(maxsize=4)
@@ -55,30 +74,26 @@ def _read(
     path: Path, content: str, separator: str | None, header: bool, decimal: str, encoding: str
 ) -> "pd.DataFrame":
     """Read; `content` is there for the cache alone, so that a changed file is read again."""
-    suffix = path.suffix.lower()
-    if suffix in PARQUET:
-        frame = _read_parquet(path)
-    elif suffix in EXCEL:
+    if path.suffix.lower() in EXCEL:
         frame = _read_excel(path, header)
     else:
         frame = _read_csv(path, separator, header, decimal, encoding)
+    return _with_rows(path, frame)
+
+
+@lru_cache(maxsize=4)
+def _read_parquet(
+    path: Path, content: str, columns: frozenset[str] | None, max_rows: int | None
+) -> "pd.DataFrame":
+    """Read; `content` is there for the cache alone."""
+    frame = read_parquet(path, columns, max_rows)
+    _refuse_duplicates(path, list(frame.columns))
+    return _with_rows(path, frame)
+
+
+def _with_rows(path: Path, frame: "pd.DataFrame") -> "pd.DataFrame":
     if not len(frame):
         raise LupiError(f"table {path} has no rows")
-    return frame
-
-
-def _read_parquet(path: Path) -> "pd.DataFrame":
-    import pandas as pd
-
-    try:
-        _refuse_endless(path)
-        frame = pd.read_parquet(path, engine="pyarrow")
-    except LupiError:
-        raise
-    except Exception as error:  # a hostile file may raise anything inside pyarrow
-        raise LupiError(f"table {path} can't be read as Parquet: {error}") from None
-    frame.columns = pd.Index([str(name) for name in frame.columns])
-    _refuse_duplicates(path, list(frame.columns))
     return frame
 
 
@@ -106,17 +121,6 @@ def _read_excel(path: Path, header: bool) -> "pd.DataFrame":
 def column_names(fields: Sequence[str]) -> list[str]:
     """Return the names in a header; columns without one are named after their place, from 1."""
     return [name.strip() or f"unnamed {i}" for i, name in enumerate(fields, start=1)]
-
-
-def _refuse_endless(path: Path) -> None:
-    from pyarrow.parquet import read_metadata
-
-    about = read_metadata(path)
-    if about.num_rows * about.num_columns > MAX_VALUES:
-        raise LupiError(
-            f"table {path} says that it has {about.num_rows:,} rows of {about.num_columns} "
-            f"columns; at most {MAX_VALUES:,} values are read: take some of the rows"
-        )
 
 
 def without_mark(encoding: str) -> str:

@@ -70,6 +70,9 @@ class TableSettings(Settings):
     """The decimal sign of a CSV."""
     encoding: str = "utf-8"
     """Of a CSV's text, such as latin-1, cp1252 or utf-16."""
+    max_rows: int | None = Field(None, ge=10)
+    """Rows of each file to work with, drawn at random, the same for every seed; by default all.
+    The others of a Parquet file take no memory."""
     missing_target: Literal["stop", "drop"] = "stop"
     """What to do with rows whose target is missing or not finite: stop, or leave them out."""
     content: str | None = None
@@ -184,6 +187,14 @@ class TableSettings(Settings):
         }
         return {role: name for role, name in named.items() if name is not None}
 
+    @property
+    def columns_beside(self) -> tuple[str, ...]:
+        """Columns that are used, and are no features."""
+        weights = (self.weights,) if self.weights else ()
+        return (self.target, *self.privileged, *self.dividers.values(), *weights)
+
     def resolved(self) -> dict[str, Any]:
         """Return every setting, with the fingerprint of the files as they are now."""
-        return {**super().resolved(), "content": fingerprint_of(self.files)}
+        drawn = {} if self.max_rows is None else {"max_rows": self.max_rows}
+        every = {key: value for key, value in super().resolved().items() if key != "max_rows"}
+        return {**every, **drawn, "content": fingerprint_of(self.files)}

@@ -13,7 +13,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from lupi.data.tables.reading import MAX_VALUES, PARQUET, SEPARATORS
+from lupi.data.tables.parquet import MAX_VALUES
+from lupi.data.tables.reading import PARQUET, SEPARATORS
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
 from lupi.unpack import read_gzip
