@@ -10,18 +10,21 @@ from lupi.core import Batch
 
 Floats = NDArray[np.float64]
 
-GRID = 8
-"""Images are looked at in so many rows and columns."""
+SIDE = 32
+"""Height and width at which edges are looked for, at most."""
+CELLS = 4
+"""Rows and columns of cells, each described by its mean colour and its edges."""
+N_DIRECTIONS = 6
 N_WORDS = 256
 """Places that words share."""
 
 
 def of_x(x: Tensor | tuple[Tensor, ...]) -> Floats:
-    """Return (N, F): an image on a coarse grid, counts of words, or the vector itself."""
+    """Return (N, F): colours and edges of an image, counts of words, or the vector itself."""
     if isinstance(x, tuple):
         return _count_words(x[0])
     if x.dim() == 4:
-        return _floats(F.adaptive_avg_pool2d(x, GRID))
+        return _colours_and_edges(F.adaptive_avg_pool2d(x, min(SIDE, x.shape[-1])))
     return _count_words(x) if not x.is_floating_point() else _floats(x)
 
 
@@ -41,7 +44,7 @@ def of_target(y: Tensor) -> Floats:
 
 
 def inside(x: Tensor, region: Tensor) -> Floats:
-    """Return what x is inside a region: words there, or the box around it on a coarse grid.
+    """Return features of x inside a region: words there, or the box around it as an image.
 
     Args:
         x: images (N, C, H, W) or words (N, T).
@@ -55,9 +58,9 @@ def inside(x: Tensor, region: Tensor) -> Floats:
     theta = torch.zeros(n, 2, 3)  # from the grid to the box, both from -1 to 1
     theta[:, 0, 0], theta[:, 0, 2] = (right - left) / width, (left + right) / width - 1
     theta[:, 1, 1], theta[:, 1, 2] = (bottom - top) / height, (top + bottom) / height - 1
-    grid = F.affine_grid(theta, [n, x.shape[1], GRID, GRID], align_corners=False)
-    coarse = F.adaptive_avg_pool2d(x, min(4 * GRID, height))
-    return _floats(F.grid_sample(coarse, grid, align_corners=False))
+    side = min(SIDE, height)
+    grid = F.affine_grid(theta, [n, x.shape[1], side, side], align_corners=False)
+    return _colours_and_edges(F.grid_sample(x, grid, align_corners=False))
 
 
 def _ends(inside: Tensor) -> tuple[Tensor, Tensor]:
@@ -92,6 +95,27 @@ def _count_words(words: Tensor, weights: Tensor | None = None) -> Floats:
     counts = torch.zeros(len(words), N_WORDS, dtype=torch.float64)
     weighted = (words != 0).double() if weights is None else (words != 0) * weights.double()
     return _floats(counts.scatter_add_(1, words * 2654435761 % N_WORDS, weighted))
+
+
+def _colours_and_edges(images: Tensor) -> Floats:
+    """Return (N, F): each cell's mean colour and how strong its edges are, by direction.
+
+    A plain histogram of oriented gradients (Dalal, Triggs, CVPR 2005): each gradient counts for
+    the two directions next to its own; strengths are relative to those of the whole image.
+    """
+    padded = F.pad(images.mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")
+    across = padded[..., 1:-1, 2:] - padded[..., 1:-1, :-2]
+    down = padded[..., 2:, 1:-1] - padded[..., :-2, 1:-1]
+    direction = torch.atan2(down, across) / torch.pi * N_DIRECTIONS
+    first, share = direction.floor(), direction - direction.floor()
+    strength = torch.hypot(across, down)
+    edges = torch.zeros(len(images), N_DIRECTIONS, *images.shape[2:])
+    edges.scatter_add_(1, first.long() % N_DIRECTIONS, strength * (1 - share))
+    edges.scatter_add_(1, (first.long() + 1) % N_DIRECTIONS, strength * share)
+    edges = F.adaptive_avg_pool2d(edges, CELLS)
+    edges = edges / (edges.sum((1, 2, 3), keepdim=True) + 0.01 * CELLS**2)
+    colours = F.adaptive_avg_pool2d(images, CELLS)
+    return _floats(torch.cat([edges.sqrt().flatten(1), colours.flatten(1)], 1))
 
 
 def _floats(x: Tensor) -> Floats:

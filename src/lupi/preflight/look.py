@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from lupi.core import Batch, Task
 from lupi.facts import Fact
-from lupi.preflight import features
+from lupi.preflight import features, outlook
 from lupi.preflight.relation import Relation, Ridge, compare_features, relation
 
 MAX_ROWS = 500
@@ -40,7 +41,10 @@ def look_at(task: Task, size: int, seed: int) -> Preflight:
         if task.xstar_kind == "region":
             facts.append(Fact("region", _coverage(known, warnings)))
         if len(known.y) >= MIN_ROWS:
-            facts.append(Fact("x* and y", _related(known, task, warnings)))
+            with threadpool_limits(1):  # matrices are small: threads would wait for one another
+                facts.append(Fact("x* and y", _related(known, task, warnings)))
+                if task.output_kind != "tokens":
+                    facts.append(Fact("outlook", str(_outlook(known, task))))
     return Preflight(tuple(facts), tuple(warnings))
 
 
@@ -107,6 +111,11 @@ def _related(known: Batch, task: Task, warnings: list[str]) -> str:
         )
     parts = [f"{what} (R2 {one.r2:.2f}, {_p(one)})" for what, one in relations.items()]
     return "x* predicts " + ", ".join(parts)
+
+
+def _outlook(known: Batch, task: Task) -> outlook.Outlook:
+    of_kind = outlook.of_region if task.xstar_kind == "region" else outlook.of_vector
+    return of_kind(known)
 
 
 def _inside(known: Batch) -> Relation:

@@ -41,8 +41,7 @@ class Ridge:
         x = features - features.mean(0)
         scale = x.std(0)
         x = x[:, scale > 0] / scale[scale > 0]
-        u, d, _ = np.linalg.svd(x, full_matrices=False)
-        squares = d**2
+        u, squares = _left_vectors(x)
         shrink = squares / (squares + _strength(squares, min(MOST_FREEDOM, n / ROWS_PER_FREEDOM)))
         self._u, self._shrink = u, shrink
         self._left = 1 - (u**2 * shrink).sum(1) - 1 / n  # the mean is one parameter more
@@ -57,6 +56,18 @@ class Ridge:
     def r2(self, targets: Floats) -> float:
         """Return the share of the targets' variance that is predicted."""
         return 1 - float((self.errors(targets) ** 2).sum() / _variation(targets))
+
+
+def _left_vectors(x: Floats) -> tuple[Floats, Floats]:
+    """Return left singular vectors (N, K) of x, and the squares of its singular values (K,).
+
+    From the products of rows or of columns, whichever are fewer: much faster than an SVD.
+    """
+    n_rows, n_columns = x.shape
+    squares, vectors = np.linalg.eigh(x @ x.T if n_rows <= n_columns else x.T @ x)
+    kept = squares > 1e-10 * squares.max(initial=0.0)
+    squares, vectors = squares[kept], vectors[:, kept]
+    return (vectors if n_rows <= n_columns else x @ vectors / np.sqrt(squares)), squares
 
 
 def relation(features: Floats, targets: Floats, rng: np.random.Generator) -> Relation:

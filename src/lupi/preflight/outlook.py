@@ -1,0 +1,126 @@
+"""Whether x* is likely to help: a sentence from models that take a second.
+
+A region helps a student that can't find it by itself. So ridge regressions predict y from x inside
+the region, from all of x, and from x outside: what an oracle would gain, cheaply. A vector helps if
+it says how precise a number's label is: it predicts how far a model of x and x* is off, better than
+x does. The limits were set on the results on record: docs/should-i.md lists hits and misses.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+from torch import Tensor
+
+from lupi.core import Batch
+from lupi.data.xstar.restrict import without
+from lupi.preflight import features
+from lupi.preflight.relation import Floats, Ridge
+
+MIN_GAIN = 0.15
+"""Share of what x leaves open that the region has to settle."""
+MIN_PRECISION = 0.05
+"""R2 by which x* predicts the size of errors better than x does."""
+MAX_TOLD = 0.5
+"""Share of what x leaves open that x* may tell; beyond it is the target in other words."""
+ALPHA = 0.05
+
+Prospect = Literal["may help", "unlikely to help", "can't tell"]
+_WORDS: dict[Prospect, str] = {
+    "may help": "x* may help",
+    "unlikely to help": "x* is unlikely to help",
+    "can't tell": "can't tell whether x* helps",
+}
+
+
+class Outlook(NamedTuple):
+    """What to expect of x*, and why."""
+
+    prospect: Prospect
+    why: str
+
+    def __str__(self) -> str:
+        return f"{_WORDS[self.prospect]}: {self.why}"
+
+
+class _Quick(NamedTuple):
+    """A quick model's score, and each row's error when it is left out."""
+
+    score: float
+    errors: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, made: Floats, y: Tensor) -> "_Quick":
+        """Score a ridge regression on features: accuracy of classes, R2 of numbers."""
+        targets = features.of_target(y)
+        ridge = Ridge(made)
+        left_out = ridge.errors(targets)
+        if y.is_floating_point():
+            return cls(ridge.r2(targets), (left_out**2).sum(1))
+        wrong = (targets - left_out).argmax(1) != y.numpy()
+        return cls(1 - float(wrong.mean()), wrong.astype(np.float64))
+
+
+def of_region(known: Batch) -> Outlook:
+    """Say what to expect of regions; all rows have one."""
+    assert known.xstar is not None
+    inside = _Quick.of(features.inside(known.x, known.xstar), known.y)
+    whole = _Quick.of(features.of_x(known.x), known.y)
+    outside = _Quick.of(features.of_x(without(known.x, known.xstar)), known.y)
+    what = "R2" if known.y.is_floating_point() else "accuracy"
+    found = (
+        f"a quick model has {what} {inside.score:.2f} inside the region, "
+        f"{whole.score:.2f} on all of x, {outside.score:.2f} outside"
+    )
+    rival = max(whole, outside, key=lambda one: one.score)
+    if inside.score <= _by_chance(known.y):
+        return Outlook("can't tell", f"{found}, and chance would do as well")
+    gain = (inside.score - rival.score) / max(1 - rival.score, 1e-9)
+    if gain < MIN_GAIN:
+        return Outlook("unlikely to help", f"{found}: knowing the region would gain little")
+    if _p_better(inside, rival) > ALPHA:
+        return Outlook("can't tell", f"{found}, too few rows for such a difference")
+    return Outlook("may help", f"{found}: the region singles out what tells y")
+
+
+def of_vector(known: Batch) -> Outlook:
+    """Say what to expect of vectors of x*."""
+    assert known.xstar is not None
+    y = features.of_target(known.y)
+    x, xstar = features.of_x(known.x), features.of_vector(known.xstar)
+    both = Ridge(np.hstack([x, xstar]))
+    of_x, of_both = Ridge(x).r2(y), both.r2(y)
+    told = (of_both - of_x) / max(1 - of_x, 1e-9)
+    found = f"a quick model has R2 {of_x:.2f} from x, {of_both:.2f} from x and x*"
+    if known.y.is_floating_point():
+        size = np.abs(both.errors(y))
+        by_xstar, by_x = Ridge(xstar).r2(size), Ridge(x).r2(size)
+        if told < MAX_TOLD and by_xstar - max(by_x, 0) >= MIN_PRECISION:
+            return Outlook(
+                "may help",
+                f"it predicts how large the errors of a quick model are (R2 {by_xstar:.2f}; x: "
+                f"{by_x:.2f}), so it may say how precise a label is: try het-likelihood",
+            )
+    if told <= 0:
+        return Outlook("unlikely to help", f"{found}: x* adds nothing to x")
+    return Outlook(
+        "unlikely to help",
+        f"{found}: a feature, were it there at test, but what x* says has to be said in x",
+    )
+
+
+def _by_chance(y: Tensor) -> float:
+    """Return what a score should exceed: that of the most frequent class, with two deviations."""
+    if y.is_floating_point():
+        return 0.0
+    share = float(y.bincount().max()) / len(y)
+    return share + 2 * float(np.sqrt(share * (1 - share) / len(y)))
+
+
+def _p_better(one: _Quick, other: _Quick) -> float:
+    """Test by signs whether the first has the smaller errors, row by row."""
+    wins, losses = int((one.errors < other.errors).sum()), int((one.errors > other.errors).sum())
+    if wins + losses == 0:
+        return 1.0
+    return float(binomtest(wins, wins + losses, alternative="greater").pvalue)
