@@ -1,9 +1,10 @@
 """Whether x* is likely to help: a sentence from models that take a second.
 
-A region helps a student that can't find it by itself. So ridge regressions predict y from x inside
-the region, from all of x, and from x outside: what an oracle would gain, cheaply. A vector helps if
-it says how precise a number's label is: it predicts how far a model of x and x* is off, better than
-x does. The limits were set on the results on record: docs/should-i.md lists hits and misses.
+A region can help if the student does not find it by itself. So ridge regressions predict y from x
+inside the region, from all of x, and from x outside: a cheap estimate of what an oracle gains. A
+vector can help if it says how precise a numeric label is, that is, if it predicts the size of the
+errors of a model of x and x* better than x does. The limits were set on the results in docs/: see
+docs/should-i.md for hits and misses.
 """
 
 from typing import Literal, NamedTuple
@@ -19,11 +20,11 @@ from lupi.preflight import features
 from lupi.preflight.relation import Floats, Ridge
 
 MIN_GAIN = 0.15
-"""Share of what x leaves open that the region has to settle."""
+"""Share of the error of the other models that the region has to remove."""
 MIN_PRECISION = 0.05
 """R2 by which x* predicts the size of errors better than x does."""
 MAX_TOLD = 0.5
-"""Share of what x leaves open that x* may tell; beyond it is the target in other words."""
+"""Share of the error of a model of x that x* may explain; beyond that it restates the target."""
 ALPHA = 0.05
 
 Prospect = Literal["may help", "unlikely to help", "can't tell"]
@@ -81,7 +82,7 @@ def of_region(known: Batch) -> Outlook:
         return Outlook("unlikely to help", f"{found}: knowing the region would gain little")
     if _p_better(inside, rival) > ALPHA:
         return Outlook("can't tell", f"{found}, too few rows for such a difference")
-    return Outlook("may help", f"{found}: the region singles out what tells y")
+    return Outlook("may help", f"{found}: the region holds most of what predicts y")
 
 
 def of_vector(known: Batch) -> Outlook:
@@ -106,7 +107,8 @@ def of_vector(known: Batch) -> Outlook:
         return Outlook("unlikely to help", f"{found}: x* adds nothing to x")
     return Outlook(
         "unlikely to help",
-        f"{found}: a feature, were it there at test, but what x* says has to be said in x",
+        f"{found}: it would be a useful feature at test time, but no table on record gained from "
+        "such an x* in training alone",
     )
 
 
