@@ -1,7 +1,7 @@
-"""Heteroscedastic dropout for a network that was written elsewhere, in any training loop.
+"""Heteroscedastic dropout for any network, in any training loop.
 
-The network stays as it is: noise acts at its sites during the training passes of an `AttachedNet`,
-and its weights and those of h* are kept apart.
+The network does not change: noise is added at its sites during the training passes of an
+`AttachedNet`, and its weights are separate from those of h*.
 """
 
 import copy
@@ -21,18 +21,18 @@ from lupi.nn.noise.priors import RegionPrior, dropout_variance
 from lupi.nn.sites import find_sites, site_module
 
 Inputs = Any
-"""What a network takes: a tensor, or a tuple or dict of its arguments."""
+"""Input of a network: a tensor, or a tuple or dict of its arguments."""
 
 Xstar = int | Literal["region"] | nn.Module | Mapping[str, nn.Module]
-"""What x* is, and which network sees it: see `attach`."""
+"""The kind of x* and its network: see `attach`."""
 
 
 class Attached(NamedTuple):
-    """What a pass of an `AttachedNet` returns."""
+    """The result of a forward pass of an `AttachedNet`."""
 
     output: Any
     penalty: Tensor
-    """(B,): for each row the weighted penalty, 0 without x*; in `eval()` a single 0."""
+    """(B,): the weighted penalty of each row, 0 without x*; in `eval()` a single 0."""
 
 
 def attach(
@@ -43,7 +43,7 @@ def attach(
     example: tuple[Inputs, Tensor] | None = None,
     **noise: Any,
 ) -> "AttachedNet":
-    """Let x* set the variance of noise at the sites of any network.
+    """Add noise whose variance depends on x* at the sites of any network.
 
         lupi_net = lupi.attach(net, xstar=12)                   # x*: (B, 12)
         output, penalty = lupi_net(x, xstar)
@@ -87,7 +87,7 @@ REGION_PRIOR = RegionPrior(inside=0, outside=1)
 
 
 def _check_region_noise(noise: Mapping[str, Any]) -> None:
-    """Refuse options that have no effect on noise that a region sets."""
+    """Raise an error for options without effect on the noise of a region."""
     for name in ("beta", "penalty", "budget", "reading"):
         if name in noise:
             raise LupiError(f"attach: {name} has no effect on a region, which trains no h*")
@@ -101,13 +101,15 @@ def _check_region_noise(noise: Mapping[str, Any]) -> None:
 def _hstars(
     net: nn.Module, xstar: Xstar, sites: Sequence[str] | None
 ) -> Mapping[str, nn.Module | None]:
-    """Return the network h* of each site: None for a region; what follows a shared encoder."""
+    """Return the network h* of each site: None for a region, a layer after a shared encoder."""
     if isinstance(xstar, Mapping):
         if sites is not None:
-            raise LupiError("attach: a dict of networks names the sites itself; leave `sites` out")
+            raise LupiError("attach: a dict of networks already names the sites; omit `sites`")
         found = find_sites(net, tuple(xstar))
         if patterns := set(xstar) - set(found):
-            raise LupiError(f"attach: {min(patterns)!r} is a pattern; name each site in full")
+            raise LupiError(
+                f"attach: {min(patterns)!r} is a pattern; use the full name of each site"
+            )
         return {site: xstar[site] for site in found}
     found = find_sites(net, sites)
     if not found:
@@ -128,7 +130,7 @@ def _hstars(
 
 
 class AttachedNet(nn.Module):
-    """A network with noise at its sites whose variance is set by x*. Made by `attach`."""
+    """A network with noise at its sites whose variance depends on x*; created by `attach`."""
 
     def __init__(
         self,
@@ -142,7 +144,7 @@ class AttachedNet(nn.Module):
         self.noise = noise
         self.encoder = encoder
         self.xstar = xstar
-        """The length of the vectors x*, or `region`; None if a network decides what it takes."""
+        """The length of the vectors x*, or `region`; None if x* is the input of a network."""
         self._shapes: dict[str, SiteShape] = {}
 
     def forward(
@@ -159,8 +161,8 @@ class AttachedNet(nn.Module):
             return Attached(_call(self.net, x), torch.zeros(1))
         if xstar is None:
             raise LupiError(
-                "training needs x*: mark rows without it by NaN or `has_xstar`; to predict, call "
-                "predict(x), or eval() before"
+                "training needs x*: mark rows without x* by NaN or `has_xstar`; to predict, call "
+                "predict(x), or call eval() first"
             )
         seen, has = self._seen(xstar, has_xstar)
         if not self._shapes:
@@ -177,7 +179,7 @@ class AttachedNet(nn.Module):
         criterion: Callable[[Any, Tensor], Tensor] = F.cross_entropy,
         has_xstar: Tensor | None = None,
     ) -> Tensor:
-        """Return the criterion of the noisy output, plus the mean penalty of the rows with x*."""
+        """Return the criterion of the noisy output plus the mean penalty of the rows with x*."""
         output, penalty = self(x, xstar, has_xstar)
         n = self._seen_rows(xstar, has_xstar).sum().clamp(min=1)
         total: Tensor = criterion(output, y) + penalty.sum() / n
@@ -195,11 +197,11 @@ class AttachedNet(nn.Module):
                 module.training = mode
 
     def student(self) -> nn.Module:
-        """Return a copy of the plain network, with no trace of x*."""
+        """Return a copy of the plain network, without anything about x*."""
         return copy.deepcopy(self.net)
 
     def logvars(self, xstar: Tensor, has_xstar: Tensor | None = None) -> dict[str, Tensor]:
-        """Return log h*(x*) at each site for the rows that have x*, after a first batch.
+        """Return log h*(x*) at each site for the rows with x*, after a first batch.
 
         If it is the same for all rows, the noise has collapsed: x* has no effect.
         """
@@ -207,7 +209,7 @@ class AttachedNet(nn.Module):
         return self.noise.logvars(self._shapes, dict.fromkeys(self._shapes, seen), has)
 
     def prepare(self, x: Inputs, xstar: Tensor) -> Self:
-        """Find the shapes at the sites, and create the weights that depend on them.
+        """Determine the shapes at the sites, and create the weights that depend on them.
 
         Otherwise the first batch does this, for the sites it passes.
         """
@@ -249,7 +251,7 @@ class AttachedNet(nn.Module):
         return {site: site_module(self.net, site) for site in self.noise.sites}
 
     def _seen(self, xstar: Tensor, has_xstar: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return what the noise sees of x*, and the rows (B,) that have it."""
+        """Return the noise's input from x*, and the rows (B,) that have x*."""
         if self.xstar == "region" and (xstar.dim() < 3 or xstar.shape[1] != 1):
             raise LupiError(
                 f"x* is {tuple(xstar.shape)}; expected a region: (rows, 1, height, width) for "

@@ -68,7 +68,7 @@ def judged(folder: Path) -> Summary:
     [
         (torn_result, "{run}/result.json can't be read as a record"),
         (other_version, "{run}/result.json has record format 2, this lupi reads 1"),
-        (no_score, "{run}: result.json holds no finite test accuracy"),
+        (no_score, "{run}: result.json has no finite test accuracy"),
         (torn_settings, "{run}/settings.json can't be read"),
         (other_run, "{run}/settings.json is of another run: its size is 300, planned was 150"),
         (other_seed, "{run}/settings.json is of another run: its seed is 3, planned was 2"),

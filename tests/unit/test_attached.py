@@ -385,7 +385,7 @@ def test_a_compiled_network_follows_xstar() -> None:
         (lambda: lupi.attach(Residual(), 3), "Residual has no dropout layer"),
         (lambda: lupi.attach(vgg(), 0), "xstar is 0; expected the length"),
         (lambda: lupi.attach(vgg(), 3, ["fc"]), "no site of the network matches 'fc'"),
-        (lambda: lupi.attach(vgg(), {"8": nn.Linear(3, 16)}, ["8"]), "leave `sites` out"),
+        (lambda: lupi.attach(vgg(), {"8": nn.Linear(3, 16)}, ["8"]), "omit `sites`"),
         (lambda: lupi.attach(vgg(), {"*": nn.Linear(3, 16)}), r"'\*' is a pattern"),
         (lambda: lupi.attach(vgg(), 3)(image()), "training needs x\\*"),
         (

@@ -1,8 +1,8 @@
-"""Classical models on the rows of a run: what a network must beat to be worth shipping.
+"""Classical models on the rows of a run.
 
-No students: a model like scikit-learn's learns from a run's training rows, its strength is chosen
-by the validation rows, and the test rows are read once. Their runs leave records like any other; in
-a verdict they are shown and never count for or against x*.
+A scikit-learn model is fitted to a run's training rows, its regularisation is chosen on the
+validation rows, and the test rows are used once. Such runs are recorded like any other; they are
+shown for reference and never count for or against x*.
 """
 
 from typing import Any
@@ -22,12 +22,12 @@ SMALLEST_PROBABILITY = 1e-6
 
 
 def check_classical(model: type[Classical], task: Task) -> None:
-    """Refuse a task whose x is no vector and no text, or whose x* or y the model can't use."""
+    """Raise an error if the model can't use the x, x* or y of a task."""
     if task.output_kind == "tokens":
-        raise LupiError(f"{model.name} learns from vectors; x is a sentence here")
+        raise LupiError(f"{model.name} needs vectors as x; x is a sentence here")
     if task.example().dim() != 2:
         raise LupiError(
-            f"{model.name} learns from vectors; x is {tuple(task.example().shape[1:])} per row here"
+            f"{model.name} needs vectors as x; x is {tuple(task.example().shape[1:])} per row here"
         )
     if task.xstar_kind not in model.kinds:
         raise LupiError(f"{model.name} can't use x* of kind {task.xstar_kind}; it uses vectors")
@@ -38,11 +38,11 @@ def check_classical(model: type[Classical], task: Task) -> None:
 def score_classical(
     model: type[Classical], settings: Any, task: Task, splits: Splits, seed: int, n_threads: int
 ) -> dict[str, dict[str, float]]:
-    """Fit every candidate, take the best on validation, and return its scores."""
+    """Fit every candidate, select the best on validation rows, and return its scores."""
     from sklearn.dummy import DummyClassifier
 
     train, val, test = (_whole(split) for split in (splits.train, splits.val, splits.test))
-    if task.places == "words":  # what a bag of words sees
+    if task.places == "words":  # as for a bag of words
         n_words = int(train.x.max()) + 1
         train, val, test = (
             rows._replace(x=presence_features(rows.x, n_words)) for rows in (train, val, test)
@@ -73,13 +73,13 @@ def _whole(split: Split) -> Batch:
 
 
 def _xstar(rows: Batch) -> NDArray[np.float32]:
-    """Return x* (N, D), NaN where a row has none."""
+    """Return x* (N, D), NaN for rows without x*."""
     xstar, has = rows.privileged()
     return torch.where(has[:, None], xstar, torch.nan).numpy()
 
 
 def _output(fitted: Any, task: Task, rows: Batch, val: Batch) -> Tensor:
-    """Return what a network would: log-probabilities, or means with one variance for all."""
+    """Return outputs like a network's: log-probabilities, or means with a common variance."""
     if task.output_kind == "classes":
         return _log_probabilities(fitted, rows.x.numpy(), task.n_outputs)
     mean = _predicted(fitted, rows.x)
@@ -93,9 +93,9 @@ def _predicted(fitted: Any, x: Tensor) -> Tensor:
 
 
 def _log_probabilities(fitted: Any, x: NDArray[np.float32], n_classes: int) -> Tensor:
-    """Return (N, n_classes); a class that the training rows lack has the smallest probability.
+    """Return (N, n_classes); a class without training rows gets the smallest probability.
 
-    The scores of a support vector machine count as logits: right in their order, not calibrated.
+    The scores of a support vector machine are used as logits; they are not calibrated.
     """
     probabilities = np.zeros((len(x), n_classes), dtype=np.float32)
     if hasattr(fitted, "predict_proba"):

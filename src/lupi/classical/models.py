@@ -1,4 +1,4 @@
-"""Families of classical models, by name. All but `svm-plus` learn from x alone.
+"""Families of classical models by name. All but `svm-plus` use only x.
 
 scikit-learn is imported where it is used: it takes seconds, and most processes never need it.
 """
@@ -12,7 +12,7 @@ from lupi.settings import Settings
 
 
 class Classical:
-    """A family of models, of which the validation rows choose one."""
+    """A family of models, one of which is chosen on validation rows."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -35,7 +35,7 @@ class GradientBoostingSettings(Settings):
     max_iter: tuple[int, ...] = Field((20, 60, 200), min_length=1)
     """Numbers of trees."""
     min_samples_leaf: tuple[int, ...] = Field((5, 20), min_length=1)
-    """Rows in a leaf, at least."""
+    """Minimum number of rows in a leaf."""
     learning_rate: float = Field(0.1, gt=0, le=1)
 
 
@@ -43,7 +43,7 @@ class GradientBoosting(Classical):
     """Boosted trees."""
 
     name = "gradient-boosting"
-    summary = "classical: boosted trees of x, no network"
+    summary = "classical: boosted trees on x, not a network"
     Settings = GradientBoostingSettings
 
     @staticmethod
@@ -77,7 +77,7 @@ class Linear(Classical):
     """Logistic or ridge regression."""
 
     name = "linear"
-    summary = "classical: logistic or ridge regression of x, no network"
+    summary = "classical: logistic or ridge regression on x, not a network"
     Settings = LinearSettings
 
     @staticmethod
@@ -94,20 +94,20 @@ class SvmSettings(Settings):
     """What validation chooses from."""
 
     C: tuple[float, ...] = Field((0.1, 1.0, 10.0, 100.0), min_length=1)
-    """Prices of slack."""
+    """Penalties on slack."""
 
 
 class Svm(Classical):
-    """A support vector machine: what SVM+ is without x*."""
+    """A support vector machine, equivalent to SVM+ without x*."""
 
     name = "svm"
-    summary = "classical: support vector machine of x, no network"
+    summary = "classical: support vector machine on x, not a network"
     output_kinds = ("classes",)
     Settings = SvmSettings
 
     @staticmethod
     def candidates(settings: SvmSettings, kind: OutputKind, seed: int) -> list[Any]:
-        """Return one model per price."""
+        """Return one model per value of C."""
         from sklearn.svm import SVC
 
         return [SVC(C=C) for C in settings.C]
@@ -117,7 +117,7 @@ class SvmPlusSettings(SvmSettings):
     """What validation chooses from."""
 
     xstar_weight: tuple[float, ...] = Field((0.01, 1.0, 100.0), min_length=1)
-    """Weights of the function from x* to slack; small: nearly a plain SVM."""
+    """Weights of the function from x* to slack; small values approach a plain SVM."""
 
 
 class SvmPlus(Classical):
@@ -132,7 +132,7 @@ class SvmPlus(Classical):
 
     @staticmethod
     def candidates(settings: SvmPlusSettings, kind: OutputKind, seed: int) -> list[Any]:
-        """Return all pairs of price and weight."""
+        """Return all pairs of C and weight."""
         from lupi.classical.svm_plus import SVMPlus
 
         return [SVMPlus(C=C, xstar_weight=g) for C in settings.C for g in settings.xstar_weight]

@@ -40,8 +40,8 @@ def solve(
         A: full row rank, (M, N).
         b: (M,).
         upper: (N,), infinite where there is no bound.
-        tol: of the conditions of optimality, relative to the size of p and b.
-        max_iter: steps, after which it gives up.
+        tol: tolerance of the optimality conditions, relative to the size of p and b.
+        max_iter: maximum number of steps.
     """
     has_upper = np.isfinite(upper)
     n_bounds = len(p) + has_upper.sum()
@@ -103,9 +103,9 @@ class _Newton:
 
 
 def _longest(point: Point, room: Array, step: Point) -> float:
-    """Return the longest step, 1 at most, that leaves all that must be positive positive."""
+    """Return the longest step, at most 1, that keeps the constrained variables positive."""
     now = np.concatenate([point.z, point.s, room, point.w])
     by = np.concatenate([step.z, step.s, -step.z, step.w])
     falls = (by < 0) & (now > 0)
-    falls[2 * len(room) : 3 * len(room)] &= point.w > 0  # room is only where a bound is
+    falls[2 * len(room) : 3 * len(room)] &= point.w > 0  # there is room only where there is a bound
     return min(1.0, float(np.min(-now[falls] / by[falls], initial=1.0)))

@@ -9,8 +9,8 @@ Vapnik, Vashist: "A new learning paradigm: learning using privileged information
     maximise  sum alpha - (alpha y)' K (alpha y) / 2 - d' K* d / (2 g)
     such that alpha, beta >= 0,   sum alpha y = 0,   sum d = 0
 
-A row without x* has a slack of its own, as in a plain SVM: d_i = 0. So an SVM+ without any x* is
-scikit-learn's `SVC`. Classes beyond two are told apart one against the rest.
+A row without x* has a free slack, as in a plain SVM: d_i = 0. So an SVM+ without any x* is
+scikit-learn's `SVC`. More than two classes are handled one against the rest.
 """
 
 from typing import Any, Literal, NamedTuple, Self
@@ -101,7 +101,7 @@ class SVMPlus(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Return the distance from the border of two classes (N,), or a score per class (N, K)."""
+        """Return the decision values for two classes (N,), or one score per class (N, K)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         scores: Array = self._kernel(X, self.support_vectors_) @ self.dual_coef_.T + self.intercept_
@@ -147,7 +147,7 @@ class Machine(NamedTuple):
     """alpha * y: the decision is K @ alpha_y + intercept."""
     intercept: float
     d: Array
-    """Of the rows that have x*: their slack is P @ d + xstar_intercept."""
+    """For the rows with x*: their slack is P @ d + xstar_intercept."""
     xstar_intercept: float
 
 
@@ -158,11 +158,11 @@ def solve_dual(K: Array, P: Array, y: Array, has: NDArray[np.bool_], C: Array) -
         K: kernel of x, (N, N).
         P: kernel of the rows that have x*, over the weight of its function: K* / g, (M, M).
         y: 1 or -1, (N,).
-        has: which rows have x*, (N,).
-        C: price of each row's slack, (N,).
+        has: whether each row has x*, (N,).
+        C: penalty on each row's slack, (N,).
     """
     n, m = len(y), int(has.sum())
-    # Variables: alpha of every row, then beta of the rows that have x*.
+    # Variables: alpha of every row, then beta of the rows with x*.
     H = np.zeros((n + m, n + m))
     H[:n, :n] = np.outer(y, y) * K
     rows = np.concatenate([np.flatnonzero(has), np.arange(n, n + m)])

@@ -1,1 +1,1 @@
-"""Estimators in the sense of scikit-learn: `fit(X, y, xstar=XS)`, `predict(X)`."""
+"""scikit-learn estimators: `fit(X, y, xstar=XS)`, `predict(X)`."""

@@ -1,4 +1,4 @@
-"""What estimators take as x: numbers, or the columns of a data frame with categories and gaps."""
+"""The x of estimators: numbers, or data frames with categories and missing values."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from lupi.data.tables.encoder import TableEncoder
 def fit_features(
     estimator: Any, X: Any, y: Any, y_numeric: bool = False
 ) -> tuple[Any, Any, TableEncoder | None]:
-    """Return x as finite numbers (N, F), y, and what turns columns into x, if that is needed.
+    """Return x as finite numbers (N, F), y, and the encoder of columns, if one is needed.
 
-    Numbers without gaps are taken as they are. A frame with categories or dates, and anything
-    with missing values, is encoded as `lupi compare` encodes tables: categories one-hot, a
-    missing value as the mean, with an indicator.
+    Complete numbers are used unchanged. Frames with categories or dates, and data with missing
+    values, are encoded as tables in `lupi compare`: categories one-hot, missing values as the
+    mean with an indicator.
     """
     if not _is_frame(X) or _holds_numbers(X):
         X, y = validate_data(estimator, X, y, reset=True, y_numeric=y_numeric, **NUMBERS)
@@ -36,7 +36,7 @@ def read_features(estimator: Any, X: Any, encoder: TableEncoder | None) -> Any:
     if encoder is None:
         X = validate_data(estimator, X, reset=False, **NUMBERS)
         if _has_gaps(X):
-            raise ValueError("X contains NaN; the rows that were fitted had no missing values")
+            raise ValueError("X contains NaN, but the rows in fit had no missing values")
         return X
     if _is_frame(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)
@@ -46,7 +46,7 @@ def read_features(estimator: Any, X: Any, encoder: TableEncoder | None) -> Any:
 
 
 NUMBERS = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
-"""How scikit-learn checks numbers."""
+"""Options of scikit-learn's validation of numbers."""
 
 
 def _is_frame(X: Any) -> bool:
@@ -62,7 +62,7 @@ def _has_gaps(X: Any) -> bool:
 
 
 def _by_place(X: Any) -> Any:
-    """Return a frame whose columns are named by their place: scikit-learn has checked the names."""
+    """Return a frame with columns named by position; scikit-learn has checked the names."""
     import pandas as pd
 
     if _is_frame(X):

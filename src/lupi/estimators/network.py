@@ -1,4 +1,4 @@
-"""A small network as an estimator, trained by any method that uses x* as a vector."""
+"""Estimators that train a small network with any method for vectors x*."""
 
 import contextlib
 import copy
@@ -36,7 +36,7 @@ from lupi.train.state import Fitted, Row
 
 Array = NDArray[Any]
 MIN_STEPS = 20
-"""Batches in an epoch, at least: a few rows need as many steps as many."""
+"""Minimum number of batches per epoch: small datasets need as many steps as large ones."""
 
 
 class LupiEstimator(BaseEstimator):  # type: ignore[misc]
@@ -50,12 +50,12 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         settings: Settings of the method, such as `{"beta": 0.1}`.
         n_hidden: Units of each hidden layer.
         n_layers: Number of hidden layers.
-        dropout: Rate of Bernoulli dropout, if the method has no noise of its own.
+        dropout: Rate of Bernoulli dropout, unless the method replaces it by its own noise.
         epochs: Maximum number of epochs.
         batch_size: Rows per batch.
         lr: Initial learning rate of Adam.
         weight_decay: Weight decay of Adam.
-        val_frac: Fraction of the rows that is held out. With 0, training rows are used instead.
+        val_frac: Fraction of held-out rows. With 0, training rows are used instead.
         random_state: Seed of initial weights, held-out rows, batch order and noise.
         n_threads: Number of torch threads. A small network is fastest with one.
     """
@@ -100,7 +100,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit(self, X: Any, y: Array, n_classes: int | None, xstar: Any) -> None:
-        """Train on validated x, y as the network sees it, and x* as it was given."""
+        """Train on validated x, encoded y, and x*."""
         method, settings = self._method_for(xstar)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         task = self._task(X, y, n_classes, xstar, seed)
@@ -108,7 +108,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         train = self._training(len(splits.train))
         build = builder(task, method, settings, seed)
         rows: list[Row] = []
-        # Training draws from torch's own generator; whoever calls shall not notice.
+        # Training uses torch's global generator; restore its state for the caller.
         with (
             torch.random.fork_rng(devices=[]),
             _threads(self.n_threads),
@@ -116,7 +116,9 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         ):
             fitted = fit(build, task, splits, train, seed, Path(folder), rows.append)
         if not fitted.best_epoch:
-            raise LupiError(f"training diverged in its first epoch; lower lr, now {self.lr}")
+            raise LupiError(
+                f"training diverged in its first epoch; use a smaller lr than {self.lr}"
+            )
         self.student_ = fitted.method.student().eval().cpu()
         self.method_ = method
         self.n_iter_ = fitted.epochs
@@ -124,9 +126,9 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         self._warn(fitted)
 
     def _warn(self, fitted: Fitted) -> None:
-        """Say what the scores alone would not tell."""
+        """Warn about divergence and collapse."""
         if fitted.status == "diverged":
-            message = f"training diverged; the student is that of epoch {fitted.best_epoch}"
+            message = f"training diverged; using the student of epoch {fitted.best_epoch}"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if self.collapsed_:
             message = (
@@ -139,7 +141,9 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the method and its settings; without x*, the plain model."""
         method = find_method(self.method)
         if method.sees_xstar_at_test:
-            raise LupiError(f"method {self.method} predicts from x*; an estimator has x alone")
+            raise LupiError(
+                f"method {self.method} predicts from x*; an estimator predicts from x alone"
+            )
         if method.uses_xstar and xstar is None:
             return "no-xstar", {}
         return self.method, dict(self.settings or {})
@@ -170,7 +174,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         return settings.model_copy(update={"steps_per_epoch": max(MIN_STEPS, one_pass)})
 
     def _rows(self, labels: NDArray[np.int64], seed: int) -> tuple[Array, Array]:
-        """Return training and validation rows, classes in proportion; the same where few."""
+        """Return stratified training and validation rows; the same rows for both if too few."""
         if not 0 <= self.val_frac < 1:
             raise LupiError(f"val_frac: got {self.val_frac}; expected a fraction in [0, 1)")
         every = np.arange(len(labels))
@@ -180,7 +184,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         return (train, val) if len(val) and len(train) > 1 else (every, every)
 
     def _given(self, *names: str) -> dict[str, Any]:
-        """Return parameters as plain numbers; a grid search gives NumPy's."""
+        """Return the parameters as Python numbers; grid searches pass NumPy's."""
         values = {name: getattr(self, name) for name in names}
         return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
 
@@ -190,9 +194,9 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
 
     @torch.no_grad()
     def _outputs(self, X: Any) -> torch.Tensor:
-        """Return what the student says of each row.
+        """Return the student's output for each row.
 
-        In double precision: no digit that is shown depends on the rows beside it.
+        Computed in double precision, so that the result does not depend on the other rows.
         """
         check_is_fitted(self)
         X = read_features(self, X, self.encoder_)
@@ -209,14 +213,16 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class ClassEstimator(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
-    """What classifiers of vectors and of texts share."""
+    """Common base of the classifiers of vectors and texts."""
 
     def _class_numbers(self, y: Array) -> Array:
-        """Keep the classes, and return the number of each row's."""
+        """Store the classes, and return the class index of each row."""
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs two; y has one class: {shown(self.classes_[0])}")
+            raise ValueError(
+                f"a classifier needs two classes; y has one class: {shown(self.classes_[0])}"
+            )
         numbers: Array = codes.astype(np.int64)
         return numbers
 
@@ -268,7 +274,7 @@ class LupiRegressor(RegressorMixin, LupiEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean for each row, and with `return_std` its standard deviation too."""
+        """Return the mean for each row and, with `return_std`, also the standard deviation."""
         mean, logvar = (part.numpy() for part in moments(self._outputs(X)))
         mean = mean * self.y_scale_ + self.y_mean_
         return (mean, np.exp(logvar / 2) * self.y_scale_) if return_std else mean
@@ -276,7 +282,7 @@ class LupiRegressor(RegressorMixin, LupiEstimator):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _threads(n: int) -> Iterator[None]:
-    """Let torch use so many threads, and then as many as before."""
+    """Set the number of torch threads temporarily."""
     before = torch.get_num_threads()
     torch.set_num_threads(n)
     try:
@@ -291,7 +297,7 @@ def _dense(X: Any) -> Array:
 
 
 def _moments(values: Array) -> tuple[Any, Any]:
-    """Return mean and standard deviation of each column, 1 where there is none."""
+    """Return mean and standard deviation of each column; 1 for constant columns."""
     if not len(values):
         return 0.0, 1.0
     std = values.std(axis=0)

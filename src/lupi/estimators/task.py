@@ -12,14 +12,14 @@ from lupi.tasks.table_network import TableNetworkSettings, build_network
 
 
 class ArrayTask(GivenRows):
-    """Classification or regression of vectors whose training and validation rows are given.
+    """Classification or regression of vectors with given training and validation rows.
 
     Args:
         train: x (N, F), y, x* (N, D) and which rows have it. y is a class, or a standardised
-            number of which the network gives mean and log-variance.
-        val: x and y alone.
+            number, for which the network predicts mean and log-variance.
+        val: x and y.
         n_classes: None for regression.
-        network: of the student.
+        network: Settings of the student's network.
     """
 
     metric = Metric("loss", higher_is_better=False)
@@ -45,7 +45,7 @@ class ArrayTask(GivenRows):
         xstar_frac: float = 1.0,
         reveal: bool = False,
     ) -> Splits:
-        """Return the rows as they were given; whoever calls `fit` has chosen them."""
+        """Return the given rows; the caller of `fit` has chosen them."""
         return self._parts
 
     def network(self) -> nn.Module:
@@ -67,7 +67,7 @@ class ArrayTask(GivenRows):
         return {"loss": self.example_loss(output, y).mean().item()}
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        """Return nothing: scoring is scikit-learn's."""
+        """Return nothing: scikit-learn does the scoring."""
         return {}
 
     def is_uninformative(self, output: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Texts for scikit-learn: trained with rationales, predicting without."""
+"""scikit-learn estimators for texts, trained with rationales."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ NOISE_AT_WORDS = {
     "learn": False,
     "missing": "none",
 }
-"""Settings of het-dropout where none are given: one draw for all words outside the rationale."""
+"""Default settings of het-dropout: one draw for all words outside the rationale."""
 
 
 class LupiTextEstimator(LupiEstimator):
@@ -54,7 +54,7 @@ class LupiTextEstimator(LupiEstimator):
         batch_size: Texts per batch.
         lr: Largest learning rate of AdamW, which rises for a third of the epochs and then falls.
         weight_decay: Weight decay of AdamW.
-        val_frac: Fraction of the texts that is held out. With 0, training texts are used instead.
+        val_frac: Fraction of held-out texts. With 0, training texts are used instead.
         random_state: Seed of initial weights, held-out texts, batch order and noise.
         n_threads: Number of torch threads.
     """
@@ -101,7 +101,7 @@ class LupiTextEstimator(LupiEstimator):
     def _task(
         self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int
     ) -> TextsInMemory:
-        """Number the words of the training texts, and hold texts out."""
+        """Build the vocabulary from the training texts, and hold texts out."""
         train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
         words = [split_words(text) for text in X]
         regions, has = read_rationales(X, xstar)
@@ -137,7 +137,7 @@ class LupiTextEstimator(LupiEstimator):
 
     @torch.no_grad()
     def _outputs(self, X: Any) -> Tensor:
-        """Return what the student says of each text."""
+        """Return the student's output for each text."""
         check_is_fitted(self)
         texts = check_texts(X)
         outputs = []
@@ -191,14 +191,14 @@ class LupiTextRegressor(RegressorMixin, LupiTextEstimator):  # type: ignore[misc
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean for each text, and with `return_std` its standard deviation too."""
+        """Return the mean for each text and, with `return_std`, also the standard deviation."""
         mean, logvar = (part.numpy() for part in moments(self._outputs(X)))
         mean = mean * self.y_scale_ + self.y_mean_
         return (mean, np.exp(logvar / 2) * self.y_scale_) if return_std else mean
 
 
 def check_texts(X: Any) -> list[str]:
-    """Return a sequence of texts as a list; refuse anything else."""
+    """Return a sequence of texts as a list; raise an error for anything else."""
     if isinstance(X, str) or not hasattr(X, "__len__") or not len(X):
         raise ValueError(f"expected a sequence of texts, got {X!r}")
     texts = list(X)
@@ -209,11 +209,11 @@ def check_texts(X: Any) -> list[str]:
 
 
 def read_rationales(texts: Sequence[str], given: Any) -> tuple[list[Tensor], NDArray[np.bool_]]:
-    """Return how far each word of each text belongs to its rationale, and which texts have one."""
+    """Return the rationale weight of each word of each text, and which texts have a rationale."""
     cells = [None] * len(texts) if given is None else list(given)
     if len(cells) != len(texts):
         raise LupiError(
-            f"rationales: {len(cells)} for {len(texts)} texts; give None for a text without one"
+            f"rationales: {len(cells)} for {len(texts)} texts; use None for a text without one"
         )
     with _naming(cells) as numbered:
         values = [read_cell(cell) for cell in numbered]
@@ -231,7 +231,7 @@ def read_rationales(texts: Sequence[str], given: Any) -> tuple[list[Tensor], NDA
 
 @contextlib.contextmanager
 def _naming(values: list[Any]) -> Iterator[Iterator[Any]]:
-    """Yield values one by one; a bad rationale is an error that names its text."""
+    """Yield values; the error for an invalid rationale names its text."""
     place = 0
 
     def each() -> Iterator[Any]:

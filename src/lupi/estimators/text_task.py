@@ -11,14 +11,14 @@ from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_
 
 
 class TextsInMemory(GivenRows):
-    """Classification or regression of texts whose training and validation rows are given.
+    """Classification or regression of texts with given training and validation rows.
 
     Args:
-        train: with rationales.
-        val: without.
+        train: Training rows with rationales.
+        val: Validation rows without rationales.
         n_classes: None for regression of standardised numbers.
-        network: of the student.
-        n_words: numbers of words, that of no word among them.
+        network: Settings of the student's network.
+        n_words: Number of word indices, including 0 for padding.
     """
 
     metric = Metric("log_likelihood")
@@ -48,7 +48,7 @@ class TextsInMemory(GivenRows):
         xstar_frac: float = 1.0,
         reveal: bool = False,
     ) -> Splits:
-        """Return the rows as they were given; whoever calls `fit` has chosen them."""
+        """Return the given rows; the caller of `fit` has chosen them."""
         return self._parts
 
     def network(self) -> nn.Module:
@@ -68,7 +68,7 @@ class TextsInMemory(GivenRows):
         return {"log_likelihood": -self.example_loss(output, y).mean().item()}
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        """Return nothing: scoring is scikit-learn's."""
+        """Return nothing: scikit-learn does the scoring."""
         return {}
 
     def is_uninformative(self, output: Tensor) -> bool:

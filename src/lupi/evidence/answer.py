@@ -1,4 +1,4 @@
-"""The answer to "did x* help?" as data: everything a report or a program reads."""
+"""The result of a comparison as data, for reports and programs."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,12 +13,11 @@ Answer = Literal[
     "collapsed",
     "underpowered",
 ]
-"""What is said of an arm with x* at one size, the most telling first; `lupi.evidence.verdict` says
-when."""
+"""Verdict on an arm with x* at one size, the most informative first: `lupi.evidence.verdict`."""
 
 Verdict = Answer | Literal["better than plain", "worse than plain", "reference", "not run"]
-"""What is said of any arm. `reference` stands for the plain arm itself, which others are held
-against, and `not run` for a size that only other arms have."""
+"""Verdict on any arm. `reference` is the plain arm itself, and `not run` a size that only other
+arms have."""
 
 Reach = Literal["measured", "beyond range", "below range", "unknown"]
 """Whether the reference's learning curve reaches the arm's score inside the measured sizes."""
@@ -26,28 +25,28 @@ Reach = Literal["measured", "beyond range", "below range", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Paired difference over seeds, arm minus other; positive is better whatever the metric."""
+    """Paired difference over seeds, arm minus other; positive is better for every metric."""
 
     other: str
     mean: float
     interval: tuple[float | None, float | None]
-    """At least 95 % sure; an end of None is open: too few seeds for a bound. Zero lies outside
-    exactly if the p-value is below alpha."""
+    """Interval of at least 95 %; None is an open end (too few seeds). It excludes zero if and only
+    if the p-value is below alpha."""
     p_value: float
-    """Two-sided, corrected over looks, arms and sizes."""
+    """Two-sided, corrected for looks, arms and sizes."""
     n_pairs: int
-    """Seeds that both arms have."""
+    """Number of common seeds."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSaving:
-    """How many times more labels another arm needs for the same score."""
+    """The factor by which another arm needs more labels for the same score."""
 
     other: str
     reach: Reach
     factor: float | None
     interval: tuple[float, float | None] | None
-    """Over seeds; an upper end of None lies beyond the measured sizes."""
+    """95 % interval; an upper end of None is beyond the measured sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +64,28 @@ class Cell:
     """Planned runs without a result: unfinished or failed."""
     verdict: Verdict
     p_value: float | None = None
-    """Of the difference that the verdict rests on."""
+    """P-value of the deciding difference."""
     differences: tuple[Difference, ...] = ()
     """Against the reference first, then against the other controls."""
     strongest: str | None = None
-    """The control that the verdict rests on: the one that is hardest to beat; of an arm that is
-    worse than all controls, the one that is closest."""
+    """The deciding control: the one that is hardest to beat or, if the arm is worse than all
+    controls, the closest one."""
     label_saving: LabelSaving | None = None
-    """Against the reference."""
+    """Label saving compared with the reference."""
     label_saving_strongest: LabelSaving | None = None
-    """Against the strongest control; None where that is the reference."""
+    """Label saving compared with the strongest control; None if that is the reference."""
     margin: float | None = None
-    """Differences smaller than this are practically none."""
+    """Smaller differences count as practically the same."""
     scope: str | None = None
-    """What the verdict is about, such as "data like these"; None: the record does not say."""
+    """What the verdict applies to, such as "data like these"; None if unknown."""
     scores: dict[int, float] = field(default_factory=dict, hash=False)
     """Test score by seed."""
     recorded: dict[str, float] = field(default_factory=dict, hash=False)
-    """Mean of every test score that runs recorded, by its name."""
+    """Mean of every recorded test score, by name."""
 
     @property
     def deciding(self) -> Difference | None:
-        """The difference that the verdict rests on."""
+        """The difference from the deciding control."""
         return next((d for d in self.differences if d.other == self.strongest), None)
 
 
@@ -100,12 +99,12 @@ class ArmSummary:
     uses_xstar: bool
     sees_xstar_at_test: bool
     xstar_frac: float
-    """The fraction of training rows that carry x*."""
+    """Fraction of training rows with x*."""
     family: str
-    """What arms have in common that differ in `xstar_frac` alone; empty for an arm of its own."""
+    """Common name of arms that differ only in `xstar_frac`; empty for other arms."""
     cells: tuple[Cell, ...]
     classical: bool = False
-    """No network: shown beside the others, and never a control."""
+    """Whether it is a classical model: shown for reference, never a control."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ class Trial:
 
     arm: str
     number: int
-    """0 is the arm as it was given."""
+    """0 is the arm with its initial settings."""
     changes: dict[str, Any]
     n_planned: int
     n_finished: int
@@ -128,11 +127,11 @@ class Tuning:
     """How the settings of the arms were chosen."""
 
     note: str | None
-    """What the comparison says of it, where they were chosen elsewhere."""
+    """The note in the settings, if they were chosen in another way."""
     size: int | None = None
     n_seeds: int | None = None
     shared: bool = False
-    """Whether controls have what was chosen for real x*."""
+    """Whether controls use the settings chosen for the real x*."""
     candidates: tuple[Trial, ...] = ()
 
     @property
@@ -147,7 +146,7 @@ class Summary:
 
     comparison: str
     headline: str
-    """One sentence: which arm, which sizes, how much, how sure."""
+    """One sentence: which arm, which sizes, how much, how certain."""
     metric: str
     higher_is_better: bool
     reference: str
@@ -163,6 +162,6 @@ class Summary:
     warnings: tuple[str, ...]
     arms: tuple[ArmSummary, ...]
     tuning: Tuning | None = None
-    """None where arms have the settings they were given, and nobody says why."""
+    """None if the comparison is untuned."""
     looks: tuple[int, ...] = ()
     """Numbers of seeds at which the comparison is judged."""

@@ -1,4 +1,4 @@
-"""`lupi.judge`: anyone's scores to a verdict. Needs neither torch nor pandas."""
+"""`lupi.judge`: judge any scores. Needs neither torch nor pandas."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,13 +45,13 @@ def judge(
             to its controls.
         metric: Name of the metric; accuracies between 0 and 1 are written in percent.
         higher_is_better: Whether larger scores are better.
-        margin: Smaller differences count as practically none, in the unit of the scores. By
-            default one point of an accuracy, otherwise 1 % of the reference's score.
+        margin: Smaller differences count as practically the same, in the unit of the scores. By
+            default one point for an accuracy, otherwise 1 % of the reference's score.
         looks: The numbers of seeds at which you looked at the results, the current one last. By
             default this is the first look, which spends 80 % of the allowed error; pass a
             `lupi.Looks` to divide it differently.
         design: How the rows of each seed were drawn, because overlapping training sets are not
-            independent replicates. By default they count as independent.
+            independent replicates. By default seeds are treated as independent.
 
     Returns:
         Verdicts with intervals, p-values and label-saving factors.
@@ -89,7 +89,7 @@ def judge(
 
 
 def _columns(scores: Any) -> dict[str, list[Any]]:
-    """Return the columns as lists; `size` is 0 where there are no sizes."""
+    """Return the columns as lists; `size` is 0 if there are no sizes."""
     missing = [name for name in COLUMNS if name not in scores]
     if missing:
         raise LupiError(
@@ -112,13 +112,13 @@ def _columns(scores: Any) -> dict[str, list[Any]]:
 
 
 def _check(methods: Sequence[str], controls: Mapping[str, Sequence[str]], names: list[str]) -> str:
-    """Find what contradicts itself; return the reference: the first control of all methods."""
+    """Check the arguments and return the reference: the first control of all methods."""
     for name in [*methods, *(control for group in controls.values() for control in group)]:
         if name not in names:
             raise LupiError(f"scores: {unknown_name('arm', name, names)}")
     for name in methods:
         if not controls.get(name):
-            raise LupiError(f"controls: {name} has none; name at least the plain reference")
+            raise LupiError(f"controls: {name} has none; give at least the plain reference")
         if name in controls[name]:
             raise LupiError(f"controls: {name} can't be a control of itself")
     references = {controls[name][0] for name in methods}
@@ -154,12 +154,12 @@ def _scores(
     ):
         if (arm, size, seed) in seen:
             raise LupiError(
-                f"scores: two rows of arm {arm}, size {size}, seed {seed}; expected one per run"
+                f"scores: two rows for arm {arm}, size {size}, seed {seed}; expected one per run"
             )
         seen.add((arm, size, seed))
         if score is None or not math.isfinite(score):
             runs[arm, size].n_missing += 1
-            warnings.append(f"no finite score of {arm}, size {size}, seed {seed}: a missing run")
+            warnings.append(f"no finite score for {arm}, size {size}, seed {seed}: a missing run")
         else:
             runs[arm, size].scores[seed] = float(score)
     sign = 1.0 if higher_is_better else -1.0

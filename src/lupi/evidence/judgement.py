@@ -1,4 +1,4 @@
-"""What `lupi.judge` returns: the verdict as text, as HTML, as rows."""
+"""The result of `lupi.judge`, as text, HTML or rows."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ class Judgement:
     methods: tuple[str, ...]
     alpha: float
     looks: tuple[int, ...]
-    """Numbers of seeds at which the results were looked at."""
+    """Numbers of seeds at which results were inspected."""
     arms: tuple[ArmSummary, ...]
     """Every arm, with all its numbers at each size."""
     warnings: tuple[str, ...]
@@ -80,7 +80,7 @@ class Judgement:
         return f"<p><b>{escape(self.headline)}</b></p>{table}{warnings}"
 
     def _lines(self) -> Iterator[tuple[str, ...]]:
-        """Yield a line for each arm and size, with the difference that its verdict rests on."""
+        """Yield a line for each arm and size, with the deciding difference."""
         metric = Metric(self.metric, self.higher_is_better)
         for arm in self.arms:
             for cell in arm.cells:

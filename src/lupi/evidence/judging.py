@@ -1,4 +1,4 @@
-"""From scores to judged arms: the one way in which lupi judges, its own runs and anyone's."""
+"""From scores to judged arms, for lupi's own runs and for `lupi.judge`."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -24,29 +24,30 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a comparison is judged by, apart from its scores."""
+    """The rule by which a comparison is judged."""
 
     metric: str
     looks: Looks
     design: Design | None = None
     margin: float | None = None
-    """In the metric's own unit; None: the default of the metric."""
+    """In the unit of the metric; None means its default."""
 
     def correlation(self, size: int) -> float:
-        """Return how far two seeds are correlated by the rows they share."""
+        """Return the correlation between two seeds due to shared rows."""
         return 0.0 if self.design is None else self.design.correlation(size)
 
 
 def judge_arms(
     scores: Scores, arms: Sequence[Arm], rivals: Mapping[str, Sequence[str]], rule: Rule
 ) -> tuple[ArmSummary, ...]:
-    """Judge every arm at every size, and measure what else there is to know of it.
+    """Judge every arm at every size.
 
     Args:
-        scores: of all arms.
-        arms: in the order of the answer.
-        rivals: what each arm is held against, the reference first; nothing: it is the reference.
-        rule: what else it takes.
+        scores: Scores of all arms.
+        arms: The arms, in the order of the result.
+        rivals: Names of the arms to compare each arm with, the reference first; empty for the
+            reference itself.
+        rule: The rule to judge by.
     """
     judged = judge_questions(scores, arms, rivals, rule)
     return tuple(
@@ -70,10 +71,10 @@ def judge_arms(
 def judge_questions(
     scores: Scores, arms: Sequence[Arm], rivals: Mapping[str, Sequence[str]], rule: Rule
 ) -> dict[Key, Judged]:
-    """Judge every arm that has rivals at every size that it was run at.
+    """Judge every arm that has rivals, at every size with runs.
 
-    All arms that can show that x* helps are one family with all their sizes; every other arm is a
-    family of its own.
+        All arms that can show that x* helps form one family, with all their sizes; every other arm
+    is a separate family.
     """
     families: dict[str, dict[Key, Question]] = defaultdict(dict)
     for arm in arms:
@@ -160,13 +161,13 @@ def _cell(
 def _saving(
     key: Key, other: str | None, found: Judged, scores: Scores, rule: Rule
 ) -> LabelSaving | None:
-    """Hold an arm against the learning curve of another, on the seeds that have all of it."""
+    """Compare an arm with the learning curve of another, on the seeds with complete curves."""
     if other is None:
         return None
     arm, size = key
     sizes = [n for n in scores.sizes if scores.runs[other, n].scores]
     seeds = scores.common_seeds(key, *((other, n) for n in sizes))
-    if len(sizes) < 2 or not seeds:  # one size makes no curve
+    if len(sizes) < 2 or not seeds:  # a curve needs two sizes
         return LabelSaving(other, "unknown", None, None)
     curve = np.stack([scores.gains(other, n, seeds) for n in sizes], axis=1)  # (seed, size)
     share = rule.looks.reached(len(seeds))[-1][1]
@@ -178,7 +179,7 @@ def _saving(
 
 
 def _agreeing(saving: LabelSaving, interval: tuple[float | None, float | None]) -> LabelSaving:
-    """Let the factor exclude 1 only where the difference at the same size excludes 0."""
+    """Let the factor exclude 1 only if the difference at the same size excludes 0."""
     if saving.interval is None:
         return saving
     (low, high), (worst, best) = saving.interval, interval

@@ -1,4 +1,4 @@
-"""Label-saving factor: how many times more labels another arm needs for the same score.
+"""Label-saving factor: the factor by which another arm needs more labels for the same score.
 
     factor(n) = n_other(s) / n,    s = the arm's mean score with n labels
 
@@ -6,7 +6,7 @@ n_other inverts the other's learning curve: the means per size, made monotone by
 regression and joined by straight lines in log n; on a flat part the smallest n counts. Nothing is
 extrapolated: a score the curve doesn't reach is "beyond range", one below its start "below range".
 
-The interval comes from the paired test: it holds every n' at which the arm's scores with n labels
+The interval comes from the paired test: it contains all n' at which the arm's scores with n labels
 and the other's with n', interpolated seed by seed, do not differ. So it excludes a factor of 1
 exactly if the two arms differ at the same n.
 """
@@ -22,9 +22,9 @@ from lupi.evidence.statistics.paired import ROUNDING, Floats, p_above_zero, smal
 from lupi.evidence.verdict import ALPHA
 
 POINTS = 16
-"""Between two sizes, at which arms are compared for the interval."""
+"""Points between two sizes at which arms are compared for the interval."""
 N_SETS = 2**12
-"""Random sets of seeds that stand for all of them, where there are more: enough for an interval."""
+"""Maximum number of sets of seeds; if there are more, this many are drawn at random."""
 
 
 def label_saving(
@@ -36,20 +36,20 @@ def label_saving(
     share: float = 1.0,
     correlation: float = 0.0,
 ) -> LabelSaving:
-    """Measure how many labels an arm saves at one size. Higher scores are better.
+    """Return the label saving of an arm at one size. Higher scores are better.
 
     An end of the interval outside the measured sizes is given as far as it was measured: an upper
     end as None, a lower end as the largest factor that could have been measured; a lower end of 0
     means "below the smallest size".
 
     Args:
-        other: name of the arm that the curve is of.
-        sizes: the sizes of its curve, increasing.
-        curve: its scores, (seed, size).
-        arm: the arm's scores at `size`, (seed,).
-        size: the arm's training-set size.
-        share: of the allowed error that the interval may spend.
-        correlation: between two seeds, by shared rows.
+        other: Name of the other arm.
+        sizes: The sizes of its learning curve, increasing.
+        curve: Its scores, (seed, size).
+        arm: The arm's scores at `size`, (seed,).
+        size: The arm's training-set size.
+        share: Share of the allowed error that the interval may spend.
+        correlation: Correlation between two seeds due to shared rows.
     """
     table, scores = np.asarray(curve, np.float64), np.asarray(arm, np.float64)
     n_seeds = len(scores)
@@ -88,7 +88,7 @@ def _interval(
 
 
 def _n_above_zero(rows: Floats, alpha: float, correlation: float) -> int:
-    """Count the rows of differences that are above zero, up to the first that is not."""
+    """Return the number of leading rows of differences that are significantly above zero."""
     for start in range(0, len(rows), POINTS):
         p_values = p_above_zero(rows[start : start + POINTS], correlation, N_SETS)
         if (p_values > alpha).any():
@@ -97,7 +97,7 @@ def _n_above_zero(rows: Floats, alpha: float, correlation: float) -> int:
 
 
 def _points(sizes: Sequence[int]) -> Floats:
-    """Return log n between the sizes, each of which is one of the points."""
+    """Return points in log n between the sizes, including the sizes."""
     ends = np.log(sizes)
     parts = [np.linspace(a, b, POINTS, endpoint=False) for a, b in pairwise(ends)]
     return np.concatenate([*parts, ends[-1:]])

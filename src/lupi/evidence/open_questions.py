@@ -1,4 +1,4 @@
-"""Which questions of a comparison have no answer yet, and what it takes to go on with them."""
+"""The open questions of a comparison, and the runs needed to answer them."""
 
 from collections.abc import Iterable
 from statistics import fmean
@@ -13,11 +13,11 @@ OPEN: tuple[Verdict, ...] = (
     "underpowered",
     "better than plain only",
 )
-"""What more seeds may change. All else is an answer; a collapsed arm stays collapsed."""
+"""Verdicts that more seeds may change. All others are final; a collapsed arm stays collapsed."""
 
 
 def open_questions(record: ComparisonRecord) -> list[tuple[str, int]]:
-    """Return the arms with x*, each with a size, for which more seeds may bring an answer."""
+    """Return the arms with x* and sizes for which more seeds may give an answer."""
     return [
         (arm.name, cell.size)
         for arm in summarise(record).arms
@@ -28,10 +28,10 @@ def open_questions(record: ComparisonRecord) -> list[tuple[str, int]]:
 
 
 def open_cells(record: ComparisonRecord) -> set[tuple[str, int]]:
-    """Return each arm and size of which an open question needs more runs.
+    """Return the arms and sizes that need more runs to answer the open questions.
 
-    These are the arms in question and their controls, at the sizes in question and at those that
-    an arm has for itself, for the label-saving factor.
+    These are the arms with open questions and their controls, at the sizes of the questions and
+    at the extra sizes of an arm, which the label-saving factor needs.
     """
     found: set[tuple[str, int]] = set()
     shared = _shared_sizes(record)
@@ -44,7 +44,7 @@ def open_cells(record: ComparisonRecord) -> set[tuple[str, int]]:
 
 
 def _shared_sizes(record: ComparisonRecord) -> set[int]:
-    """Return the sizes that all arms have."""
+    """Return the sizes common to all arms."""
     sizes = [
         {run.plan.size for run in record.runs if run.plan.arm == arm.name} for arm in record.arms
     ]
@@ -52,7 +52,7 @@ def _shared_sizes(record: ComparisonRecord) -> set[int]:
 
 
 def mean_seconds(record: ComparisonRecord) -> dict[tuple[str, int], float]:
-    """Return how long a run of each arm and size took on average."""
+    """Return the mean time of a run for each arm and size."""
     times: dict[tuple[str, int], list[float]] = {}
     for run in record.finished:
         rows, _ = run.metrics()
@@ -62,6 +62,6 @@ def mean_seconds(record: ComparisonRecord) -> dict[tuple[str, int], float]:
 
 
 def seconds_of(record: ComparisonRecord, runs: Iterable[PlannedRun]) -> float:
-    """Return how long so many further runs would take one worker, after those that are done."""
+    """Return the estimated time of these runs on one worker."""
     seconds = mean_seconds(record)
     return sum(seconds.get((run.arm, run.size), 0.0) for run in runs)

@@ -1,7 +1,7 @@
-"""From the runs of a pilot: how many seeds a verdict will take, at which sizes, and how long.
+"""Plan a comparison from a pilot: the seeds that a verdict needs at each size, and the time.
 
-Of the pilot's scores only the spread is looked at, never who is ahead: a plan must not depend on
-the answer (an internal pilot: Wittes and Brittain 1990).
+The plan uses only the spread of the pilot's scores, never which arm is ahead: it must not depend
+on the answer (an internal pilot: Wittes and Brittain 1990).
 """
 
 import math
@@ -25,25 +25,25 @@ from lupi.evidence.verdict import seeds_needed
 from lupi.records import Arm, ComparisonRecord
 
 CONFIDENCE = 0.8
-"""Of the range in which the spread lies, and so the number of seeds."""
+"""Confidence of the range of the spread, and so of the number of seeds."""
 SEEDS_DRAWN = (4, 6, 7, 8, 9, 10, 12, 16, 20, 24, 32)
-"""Where the curve of the power has its points."""
+"""Numbers of seeds at which the power curve is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far scores of one arm and its controls scatter apart from what the seed adds to all."""
+    """Spread of the scores of an arm and its controls, without the effect of the seed."""
 
     size: int
-    """Where it was measured."""
+    """The size at which it was measured."""
     noise: float
-    """Standard deviation of an arm's own part of a score."""
+    """Standard deviation of the part of a score that is specific to an arm."""
     n_seeds: int
     freedom: int
-    """Degrees of freedom: how well the noise is known."""
+    """Degrees of freedom of the estimate."""
 
     def range(self) -> tuple[float, float]:
-        """Return the noise that may be true, after a chi-squared distribution."""
+        """Return a confidence interval of the noise, from a chi-squared distribution."""
         tail = (1 - CONFIDENCE) / 2
         quantiles = stats.chi2.ppf([1 - tail, tail], self.freedom)
         low, high = self.noise * np.sqrt(self.freedom / quantiles)
@@ -52,29 +52,29 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class SizePlan:
-    """What one arm takes at one size."""
+    """The seeds that one arm needs at one size."""
 
     arm: str
     size: int
     measured_at: int
-    """The size whose runs tell the spread."""
+    """The size at which the spread was measured."""
     n_pilot_seeds: int
     spread: float
     """Standard deviation over seeds of a paired difference."""
     power: float
-    """Chance of "helps" with the seeds that the comparison has."""
+    """Power with the seeds of the comparison."""
     power_range: tuple[float, float]
     seeds: int | None
-    """What it takes at this size, all sizes tested together; None: more than can be simulated."""
+    """Seeds needed at this size, tested together with the others; None if too many to simulate."""
     seeds_range: tuple[int | None, int | None]
     seeds_alone: int | None
-    """What it takes if this were the only size."""
+    """Seeds needed if this were the only size."""
     curve: tuple["Power", ...]
-    """All sizes tested together."""
+    """Power by number of seeds, with all sizes tested together."""
 
 
 class Power(NamedTuple):
-    """Chance of "helps" with so many seeds, and its range."""
+    """Probability of "helps" with a number of seeds, and its range."""
 
     n_seeds: int
     power: float
@@ -84,38 +84,36 @@ class Power(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SeedPlan:
-    """What a comparison takes to detect a gain."""
+    """The seeds and the time that a comparison needs to detect a gain."""
 
     comparison: str
     metric: str
     gain: float
     power: float
     n_seeds: int
-    """That the comparison has."""
+    """Seeds of the comparison."""
     seeds: int | None
-    """That all sizes of every arm take."""
+    """Seeds needed for every arm at every size."""
     seeds_range: tuple[int | None, int | None]
     sizes: tuple[SizePlan, ...]
     n_runs: int
-    """With the seeds that the comparison has."""
+    """Runs with the seeds of the comparison."""
     n_finished: int
     seconds_per_seed: float
-    """Of one worker, for all arms and sizes."""
+    """Time of one worker for all arms and sizes."""
     seconds_left: float
-    """Of one worker, for the runs without a result."""
+    """Time of one worker for the runs without a result."""
 
 
 def plan_seeds(record: ComparisonRecord, gain: float, power: float) -> SeedPlan:
-    """Say what it takes to detect a gain, given in the metric's own unit.
+    """Return the plan for detecting a gain, given in the unit of the metric.
 
-    Seeds that the pilot lacks at a size are taken to scatter as at the nearest size that has them.
+    A size without pilot runs is assumed to have the spread of the nearest size with runs.
     """
     scores = read_scores(record)
     candidates = [arm for arm in record.arms if is_candidate(arm)]
     if not candidates:
-        raise LupiError(
-            "there is nothing to plan: no arm trains with the real x* and predicts without it"
-        )
+        raise LupiError("nothing to plan: no arm trains with the real x* and predicts without it")
     rows = [row for arm in candidates for row in _plan_arm(arm, record, scores, gain, power)]
     seconds = {
         (arm.name, size): _seconds(record, arm.name, size)
@@ -145,7 +143,7 @@ def plan_seeds(record: ComparisonRecord, gain: float, power: float) -> SeedPlan:
 def too_few_seeds(
     arms: Sequence[Arm], n_sizes: int, n_seeds: int, looks: Looks | None
 ) -> Iterator[str]:
-    """Say before the first run if no outcome, or only a clear one everywhere, can be a verdict."""
+    """Yield a warning if the seeds are too few for a verdict, or for a verdict on any question."""
     n_questions = n_sizes * sum(map(is_candidate, arms))
     share = (looks or Looks((n_seeds,))).first_share
     if not n_questions:
@@ -207,12 +205,12 @@ def _plan_arm(
 
 
 def _spreads(names: Sequence[str], sizes: Sequence[int], scores: Scores) -> list[Spread]:
-    """Return the spread at each size, or at the nearest with two seeds that all arms share."""
+    """Return the spread at each size, or at the nearest size with two common seeds."""
     found = [spread for size in sizes if (spread := _spread(names, size, scores))]
     if not found:
         raise LupiError(
             f"a plan needs two finished seeds of {', '.join(names)} at some size; "
-            "look at failure.txt in the folders of runs without a result"
+            "see failure.txt in the folders of runs without a result"
         )
     by_size = {spread.size: spread for spread in found}
     return [by_size[_nearest(by_size, size)] for size in sizes]
@@ -223,7 +221,7 @@ def _nearest(sizes: Iterable[int], wanted: int) -> int:
 
 
 def _spread(names: Sequence[str], size: int, scores: Scores) -> Spread | None:
-    """Take arm and seed means off a table of scores: what is left is the arms' own noise."""
+    """Return the spread after subtracting arm means and seed means from the scores."""
     seeds = scores.common_seeds(*((name, size) for name in names))
     if len(seeds) < 2:
         return None
@@ -234,7 +232,7 @@ def _spread(names: Sequence[str], size: int, scores: Scores) -> Spread | None:
 
 
 def _seconds(record: ComparisonRecord, arm: str, size: int) -> float:
-    """Return the mean time of a run; where none is finished, of the nearest size or more."""
+    """Return the mean time of a run; without finished runs, estimate it from the nearest size."""
     times: dict[int, list[float]] = {}
     for run in record.finished:
         if run.plan.arm == arm:

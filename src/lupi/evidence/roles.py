@@ -1,4 +1,4 @@
-"""Which arms a comparison asks about, and what each of them is held against."""
+"""The roles of arms: reference, candidates and controls."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ REFERENCE_METHOD = "no-xstar"
 
 
 def find_reference(arms: Sequence[Arm]) -> Arm:
-    """Return the plain arm that others are held against."""
+    """Return the plain arm, with which others are compared."""
     for arm in arms:
         if arm.method == REFERENCE_METHOD and arm.control == "real":
             return arm
@@ -22,13 +22,13 @@ def find_reference(arms: Sequence[Arm]) -> Arm:
 
 
 def is_candidate(arm: Arm | ArmSummary) -> bool:
-    """Whether this arm can show that x* helps: it trains with the real x*, predicts without."""
+    """Whether this arm can show that x* helps: it trains with the real x* and predicts without."""
     is_fair = not arm.sees_xstar_at_test and not arm.classical
     return arm.uses_xstar and arm.control == "real" and is_fair
 
 
 def own_controls(arm: Arm, arms: Sequence[Arm]) -> list[Arm]:
-    """Return the arms that repeat this one with x* replaced: `<arm>/shuffled` and the like."""
+    """Return the controls of this arm with replaced x*, such as `<arm>/shuffled`."""
     return [
         other
         for other in arms
@@ -39,10 +39,10 @@ def own_controls(arm: Arm, arms: Sequence[Arm]) -> list[Arm]:
 
 
 def controls(arm: Arm, arms: Sequence[Arm]) -> list[Arm]:
-    """Return the arms that this one is held against, the reference first.
+    """Return the arms to compare this one with, the reference first.
 
     Arms that can't show that x* helps (controls, arms without x*, oracles, classical models) are
-    held against the reference alone. A classical model is no control: it says nothing of x*.
+    compared with the reference only. A classical model is no control: it says nothing about x*.
     """
     reference = find_reference(arms)
     if not is_candidate(arm):

@@ -1,4 +1,4 @@
-"""The scores of a comparison's runs, by arm, size and seed. What can't be read is missing."""
+"""The scores of a comparison by arm, size and seed. Unreadable results count as missing."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from lupi.errors import LupiError
 from lupi.records import ComparisonRecord, RunRecord
 
 LARGEST = 1e100
-"""No training ends with such a number; a score beyond it counts as non-finite."""
+"""A score beyond this counts as non-finite."""
 
 
 @dataclass(slots=True)
@@ -20,21 +20,21 @@ class Runs:
     """The planned runs of one arm at one size."""
 
     scores: dict[int, float] = field(default_factory=dict)
-    """Test score by seed. Diverged runs count with the score they have."""
+    """Test score by seed, including diverged runs."""
     recorded: dict[str, list[float]] = field(default_factory=dict)
-    """All test scores of these runs by their names, the metric among them."""
+    """All test scores of these runs by name, including the metric."""
     n_diverged: int = 0
     n_collapsed: int = 0
     n_missing: int = 0
 
     @property
     def is_planned(self) -> bool:
-        """Whether the arm is to be run at this size at all."""
+        """Whether runs of the arm are planned at this size."""
         return bool(self.scores or self.n_missing)
 
     @property
     def collapsed(self) -> bool:
-        """Whether x* lost its influence in half or more of the runs."""
+        """Whether at least half of the runs no longer depend on x*."""
         return bool(self.scores) and 2 * self.n_collapsed >= len(self.scores)
 
 
@@ -52,11 +52,11 @@ class Scores:
     warnings: tuple[str, ...]
 
     def common_seeds(self, *cells: tuple[str, int]) -> list[int]:
-        """Return the seeds that all these (arm, size) have."""
+        """Return the common seeds of these (arm, size) pairs."""
         return [seed for seed in self.seeds if all(seed in self.runs[c].scores for c in cells)]
 
     def gains(self, arm: str, size: int, seeds: Iterable[int]) -> NDArray[np.float64]:
-        """Return scores in the order of `seeds`, turned so that higher is better."""
+        """Return the scores in the order of `seeds`, with the sign such that higher is better."""
         scores = self.runs[arm, size].scores
         return self.sign * np.array([scores[seed] for seed in seeds], dtype=np.float64)
 
@@ -76,10 +76,10 @@ def read_scores(record: ComparisonRecord) -> Scores:
     for run in record.runs:
         arm, size, seed = key = (run.plan.arm, run.plan.size, run.plan.seed)
         if arm not in names or key in planned:
-            problem = "is planned twice" if key in planned else "belongs to no arm of it"
+            problem = "is planned twice" if key in planned else "belongs to no arm"
             raise LupiError(
                 f"the run {arm}, n = {size}, seed {seed} of {record.folder} {problem}; "
-                "plan the comparison anew with `lupi compare`"
+                "run `lupi compare` to plan the comparison again"
             )
         planned.add(key)
         _count(run, metric, cells[arm, size], warnings)
@@ -105,7 +105,7 @@ def _count(run: RunRecord, metric: str, cell: Runs, warnings: list[str]) -> None
     if score is None:
         cell.n_missing += 1
         warnings.append(
-            f"{run.folder}: result.json holds no finite test {metric}; the run counts as missing"
+            f"{run.folder}: result.json has no finite test {metric}; the run counts as missing"
         )
         return
     cell.scores[run.plan.seed] = score
@@ -116,7 +116,7 @@ def _count(run: RunRecord, metric: str, cell: Runs, warnings: list[str]) -> None
 
 
 def number_at(document: Any, *path: str) -> float | None:
-    """Return the number at this path of a JSON document, None unless it is there and finite."""
+    """Return the finite number at this path of a JSON document, or None."""
     for key in path:
         if not isinstance(document, dict):
             return None

@@ -1,8 +1,8 @@
-"""Two comparisons on the same data, arm by arm: did the second do better than the first?
+"""Two comparisons on the same data, compared arm by arm.
 
-Where the data are the same, a seed means the same training rows in both, so differences are paired
-over the seeds that both have: second minus first, corrected over the sizes of an arm. Where the
-task has the same name but other settings, scores stand beside each other and nothing is tested.
+If the data are the same, a seed has the same training rows in both, so differences (second minus
+first) are paired over the common seeds and corrected for the sizes of an arm. If the task has the
+same name but other settings, scores are shown side by side and not tested.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,30 +29,30 @@ class Pair:
     first: float | None
     second: float | None
     n_pairs: int
-    """Seeds that both have."""
+    """Number of common seeds."""
     difference: Difference | None
-    """Second minus first; positive is better. None where the data differ or no seed is common."""
+    """Second minus first; positive is better. None if the data differ or no seed is common."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """Two comparisons beside each other."""
+    """Two comparisons side by side."""
 
     first: str
     second: str
     metric: str
     higher_is_better: bool
     data_differ: str
-    """In what the data differ, so that nothing is paired; empty where they are the same."""
+    """How the data differ, so that nothing is paired; empty if they are the same."""
     pairs: tuple[Pair, ...]
     only_first: tuple[str, ...]
-    """Arms that the other has not."""
+    """Arms that are not in the other comparison."""
     only_second: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
 def side_by_side(first: ComparisonRecord, second: ComparisonRecord) -> SideBySide:
-    """Set two comparisons beside each other; those of other data or another metric are refused."""
+    """Compare two comparisons; different tasks or metrics are an error."""
     tasks = (_task(first), _task(second))
     names = (str(tasks[0].get("name")), str(tasks[1].get("name")))
     metrics = (first.metric.name, second.metric.name)
@@ -60,14 +60,14 @@ def side_by_side(first: ComparisonRecord, second: ComparisonRecord) -> SideBySid
         if one != other:
             raise LupiError(
                 f"{first.folder} and {second.folder} can't be compared: their {what} are {one!r} "
-                f"and {other!r}; give two comparisons of the same task"
+                f"and {other!r}; expected two comparisons of the same task"
             )
     a, b = read_scores(first), read_scores(second)
     arms = [arm.name for arm in first.arms if arm.name in {other.name for other in second.arms}]
     sizes = sorted({*a.sizes} & {*b.sizes})
     if not arms or not sizes:
         raise LupiError(
-            f"{first.folder} and {second.folder} share no arm at the same size; their arms are "
+            f"{first.folder} and {second.folder} have no common arm and size; their arms are "
             f"{_names(first)} at n = {_listed(a.sizes)} and {_names(second)} at "
             f"n = {_listed(b.sizes)}"
         )
@@ -113,7 +113,7 @@ def _pairs(arm: str, sizes: list[int], a: Scores, b: Scores, same_data: bool) ->
 
 
 def _task(record: ComparisonRecord) -> Mapping[str, Any]:
-    """Return the resolved task of the finished runs; without any, what the settings say."""
+    """Return the resolved task of the finished runs, or that of the settings without any."""
     task = record.task or record.settings.get("task")
     return task if isinstance(task, dict) else {}
 

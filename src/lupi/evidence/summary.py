@@ -1,4 +1,4 @@
-"""From the records of a comparison to the answer: did x* help?"""
+"""From the records of a comparison to its summary."""
 
 import json
 from dataclasses import asdict
@@ -60,7 +60,7 @@ def summarise(record: ComparisonRecord) -> Summary:
 
 
 def rule_of(record: ComparisonRecord, n_seeds: int) -> Rule:
-    """Return what a comparison is judged by; its settings name the margin, if anyone did."""
+    """Return the rule for a comparison, with the margin from its settings, if any."""
     return Rule(
         metric=record.metric.name,
         looks=record.looks or Looks((n_seeds,)),
@@ -70,6 +70,6 @@ def rule_of(record: ComparisonRecord, n_seeds: int) -> Rule:
 
 
 def to_json(summary: Summary) -> dict[str, Any]:
-    """Return the summary in plain JSON types; a number JSON can't hold is an error."""
+    """Return the summary in plain JSON types; non-finite numbers are an error."""
     document: dict[str, Any] = json.loads(json.dumps(asdict(summary), allow_nan=False))
     return document

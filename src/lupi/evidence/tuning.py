@@ -1,4 +1,4 @@
-"""Which settings tuning tried, how they scored on validation rows, and which are the best."""
+"""The candidates of tuning, their validation scores, and the choice."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,9 +14,9 @@ from lupi.records import Candidate, ComparisonRecord, Metric, RunRecord
 def choose(
     candidates: Sequence[Candidate], trials: Iterable[RunRecord], metric: Metric
 ) -> list[Candidate]:
-    """Mark the best candidate of each arm: by the mean over its trials, of equals the first.
+    """Mark the best candidate of each arm by the mean over its trials; ties go to the first.
 
-    A candidate with a trial that has no score is worse than any other.
+    A candidate with a trial without a score ranks last.
     """
     results = _results(trials)
     sign = 1 if metric.higher_is_better else -1
@@ -31,7 +31,7 @@ def choose(
 
 
 def judge_tuning(record: ComparisonRecord) -> Tuning | None:
-    """Tell how a comparison's settings were chosen; None if nobody says."""
+    """Return how the settings of a comparison were chosen, or None if unknown."""
     settings = record.settings.get("tuning")
     if isinstance(settings, str):
         return Tuning(note=settings)
@@ -62,7 +62,7 @@ def _results(trials: Iterable[RunRecord]) -> dict[str, Any]:
 
 
 def _scores(candidate: Candidate, results: Mapping[str, Any], metric: Metric) -> list[float]:
-    """Return the validation scores there are. A trial that diverged has one: the trivial."""
+    """Return the available validation scores. A diverged trial has the trivial score."""
     found = (
         number_at(results.get(run_id), "metrics", "val", metric.name)
         for run_id in candidate.run_ids

@@ -1,27 +1,27 @@
-"""The rules by which arms are judged: the interval of each difference, and the words they make.
+"""The rules for verdicts: the interval of each difference, and the verdict that follows.
 
-x* gets credit only for what an arm gains over *every* control. Words, first that fits:
+x* gets credit only if an arm beats *every* control. The first verdict that applies is given:
 
-    collapsed                 half or more of the runs no longer depend on x*, whatever they scored
+    collapsed                 at least half of the runs no longer depend on x*, whatever the scores
     helps                     better than every control
     hurts                     worse than every control
     worse than a control      worse than some of them, such as plain noise
-    better than plain only    better than the reference, but not than every control
+    better than plain only    better than the reference, but not better than every control
     practically the same      every difference is smaller than the margin
-    underpowered              no outcome with this many seeds could have been a verdict
+    underpowered              too few seeds for any verdict
     no detectable difference  everything else
 
 "better", "worse" and "smaller" mean that the whole interval of the difference is. Arms that can't
 show anything about x* are "better than plain", "worse than plain", or one of the last three.
 
-An interval is that of its own comparison, 97.5 % sure on each side, except that an end that would
-exclude zero stays at zero unless the claim holds over the whole family of questions, at 2.5 % for
-all wrong claims of one direction together:
+Each side of an interval has a confidence of 97.5 % for its own comparison, but an end that would
+exclude zero is moved to zero unless the claim also holds for the whole family of questions, at a
+family-wise error of 2.5 % per direction:
 
 - Every control: "better than all" is an intersection-union test (Berger 1982), whose p is the
   largest; it needs no correction for the number of controls. "Worse than one of them" does.
 - Every arm with x* and every size: Hochberg's correction (`family.py`). An arm that can't show
-  anything about x* is corrected over its own sizes, so that it costs the question about x* nothing.
+  anything about x* is corrected over its own sizes and does not affect the questions about x*.
 - Every look: `sequential.py`.
 """
 
@@ -42,9 +42,9 @@ class Question:
     """One arm at one size, and the tests of its differences from the controls."""
 
     tests: dict[str, SequentialTest]
-    """By control that shares a seed with the arm, the reference first."""
+    """Tests by control, the reference first; only controls with common seeds."""
     n_controls: int
-    """How many there are; those without a common seed are not beaten."""
+    """Number of controls; a control without common seeds counts as not beaten."""
     margin: float
     about_xstar: bool = True
     """Whether the arm can show that x* helps."""
@@ -75,12 +75,12 @@ class Judged:
     verdict: Verdict
     differences: tuple[Difference, ...]
     strongest: str | None
-    """The control that the verdict rests on: with the least evidence that the arm is better; of
-    an arm that is worse than all, with the least evidence of that."""
+    """The deciding control: the one with the least evidence that the arm is better or, if the arm
+    is worse than all controls, the least evidence that it is worse."""
 
 
 def judge_family(questions: Sequence[Question]) -> list[Judged]:
-    """Answer questions that are corrected for one another."""
+    """Answer a family of questions, corrected for multiple testing."""
     p_better = [question.p_better for question in questions]
     p_worse = [question.p_worse for question in questions]
     return [
@@ -90,7 +90,7 @@ def judge_family(questions: Sequence[Question]) -> list[Judged]:
 
 
 def _judge(question: Question, better: Sequence[float], worse: Sequence[float]) -> Judged:
-    """Answer a question beside the p-values of all others in both directions."""
+    """Answer a question, given the p-values of all others in both directions."""
     differences = tuple(_difference(question, control, better, worse) for control in question.tests)
     tests = question.tests
     is_decidable = len(tests) == question.n_controls and all(
@@ -149,11 +149,11 @@ def _is_within(interval: tuple[float | None, float | None], margin: float) -> bo
 
 
 def seeds_needed(n_questions: int, share: float) -> int:
-    """Return the fewest seeds with which each of so many questions could get a verdict by itself.
+    """Return the smallest number of seeds with which any single question could get a verdict.
 
     Args:
-        n_questions: arms with x* times sizes.
-        share: of the allowed error that the look may spend.
+        n_questions: Number of arms with x* times number of sizes.
+        share: Share of the allowed error that the look may spend.
     """
     enough = (n for n in range(1, 64) if n_questions * smallest_p(n) <= share * ALPHA / 2)
     return next(enough, 64)

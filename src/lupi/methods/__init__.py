@@ -1,1 +1,1 @@
-"""Methods: how x* takes part in training. One file each; knows no data set and no trainer."""
+"""Methods: how training uses x*. One file each, independent of datasets and the trainer."""

@@ -1,4 +1,4 @@
-"""The plain model: Bernoulli dropout, no x*. What every other arm is held against.
+"""The plain model: Bernoulli dropout, no x*. The baseline of every other arm.
 
     loss = cross-entropy(h(x), y)
 
@@ -10,7 +10,7 @@ from lupi.settings import Settings
 
 
 class NoXstarSettings(Settings):
-    """Nothing to set: the dropout rate belongs to the network."""
+    """No settings: the dropout rate belongs to the network."""
 
 
 class NoXstar(Method):

@@ -1,12 +1,12 @@
-"""The oracle: a model that sees x* at test as well. How much could x* give at all?
+"""The oracle: a model that also sees x* at test time. It shows how much x* could help at best.
 
     f(x, x*) = h(x) + g(x, x*)
 
-Not a competitor, a yardstick: it is marked in records, tables and reports, and no verdict says
-that x* helps because of it. h is the student's network; of a region, g is a second one that sees
-the blacked-out image, or the words of the rationale alone; of a vector, g is a hidden layer over
-h's last features and x*. Of sentences, x* changes the first state of the decoder instead (Calixto,
-Liu, Campbell, EMNLP 2017).
+It is a reference, not a competitor: records, tables and reports mark it, and it never gives the
+verdict that x* helps. h is the student's network. For a region, g is a second network that sees the
+blacked-out image, or only the words of the rationale. For a vector, g is a hidden layer on h's last
+features and x*. In translation, x* changes the first state of the decoder instead (Calixto, Liu,
+Campbell, EMNLP 2017).
 """
 
 from typing import cast
@@ -25,11 +25,11 @@ from lupi.settings import Settings
 
 
 class OracleSettings(Settings):
-    """The network of x*."""
+    """Settings of the network on x*."""
 
     n_hidden: int = Field(64, ge=1)
-    """Units of the hidden layer that joins x* to the features, where x* is a vector; sentences
-    have none."""
+    """Units of the hidden layer that combines x* with the features, if x* is a vector; not used
+    in translation."""
 
 
 class OracleNetwork(nn.Module):
@@ -53,10 +53,10 @@ class OracleNetwork(nn.Module):
             )
 
     def forward(self, x: Tensor | tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """Map (B, C + D + 1, ...) to outputs; of texts: words, rationale, whether there is one."""
+        """Map (B, C + D + 1, ...) to outputs; texts: words, rationale, whether there is one."""
         if isinstance(x, tuple):
             words, region, has_region = x
-            # Where no rationale is known, the whole text is seen.
+            # Without a rationale, the network sees the whole text.
             rationale = restrict(words, region.where(has_region[:, None, None], 1.0))
             return torch.add(self.net(words), self.xstar_net(rationale))
         if x.shape[1] != sum(self.n_channels):
@@ -66,7 +66,7 @@ class OracleNetwork(nn.Module):
             )
         plain, xstar, has = x.split(self.n_channels, dim=1)
         if self.is_region:
-            # Where no region is known, the whole image is seen.
+            # Without a region, the network sees the whole image.
             shown = restrict(plain, xstar.where(has > 0, 1.0))
             return torch.add(self.net(plain), self.xstar_net(shown))
         with entering(linear_layers(self.net)[-1]) as seen:
@@ -76,7 +76,7 @@ class OracleNetwork(nn.Module):
 
 
 def _per_row(values: Tensor) -> Tensor:
-    """Return (B, D) of what `append_xstar` repeated at each place of an image."""
+    """Return the (B, D) values that `append_xstar` repeated at each place of an image."""
     return values.flatten(2)[..., 0] if values.dim() > 2 else values
 
 
@@ -84,7 +84,7 @@ class Oracle(Method):
     """Train, validate and test on x and x*."""
 
     name = "oracle"
-    summary = "sees x* at test too: an upper mark, not a competitor"
+    summary = "also sees x* at test time: a reference, not a competitor"
     uses_xstar = True
     output_kinds = ("classes", "gaussian", "tokens")
     sees_xstar_at_test = True

@@ -49,12 +49,12 @@ def check_kind(method: type[Method], task: Task) -> None:
         )
     if method.uses_xstar and task.places is not None and task.places not in method.places:
         raise LupiError(
-            f"method {method.name} takes regions of {', '.join(method.places)}; those of this "
-            f"task are of {task.places}"
+            f"method {method.name} takes regions of {', '.join(method.places)}, but the regions of "
+            f"this task are of {task.places}"
         )
     if method.uses_xstar and not task.xstar_dim:
         raise LupiError(
-            f"method {method.name} uses x*, and this task has none: name its file as task.xstar"
+            f"method {method.name} uses x*, but this task has none: set task.xstar to its file"
         )
     if task.output_kind not in method.output_kinds:
         raise LupiError(

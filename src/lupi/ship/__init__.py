@@ -1,1 +1,1 @@
-"""A trained student, used and passed on: x to predictions, without data, method or x*."""
+"""Loading, exporting and using trained students, without data, method or x*."""

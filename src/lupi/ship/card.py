@@ -1,6 +1,6 @@
-"""The model card of an exported student: what it is, the evidence, the limits.
+"""The model card of an exported student: purpose, evidence, limits.
 
-The only file of an exported folder that speaks of x*, and in words alone.
+It is the only file of an exported folder that mentions x*.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def model_card(
     n_rows: int,
     difference: float,
 ) -> str:
-    """Write the card of a run's student, in Markdown."""
+    """Return the model card of a run's student, in Markdown."""
     result = read_result(run_folder)
     judged = _comparison_of(run_folder)
     name = judged[0].comparison if judged else settings.task["name"]
@@ -35,7 +35,7 @@ def model_card(
         "",
         _purpose(description),
         "",
-        "## What it was trained on",
+        "## Training",
         "",
         *_training(settings),
         "",
@@ -50,8 +50,8 @@ def model_card(
         f"- Format {format_}, written by lupi {__version__} from run `{run_folder.name}`.",
         f"- Outputs compared with the original's on {n_rows} test rows: largest difference "
         f"{difference:.2g}.",
-        "- `student.json` says how new data become x and what the outputs mean; `manifest.json` "
-        "has the SHA-256 of every file.",
+        "- `student.json` describes the preprocessing and the outputs; `manifest.json` "
+        "contains the SHA-256 of every file.",
         "",
         "## Limits",
         "",
@@ -71,7 +71,7 @@ def _purpose(description: Description) -> str:
         what += f" ({shown}{more})"
     if description.images is not None:
         side = description.images.image_size
-        return f"Predicts {what} of an image, seen at {side}x{side} pixels."
+        return f"Predicts {what} of an image, resized to {side}x{side} pixels."
     if description.texts is not None:
         return f"Predicts {what} of a text."
     columns = ", ".join(f"`{column.name}`" for column in description.encoder().columns)
@@ -85,33 +85,33 @@ def _training(settings: RunSettings) -> Iterator[str]:
     yield f"- {settings.size} training rows{of} (task `{task['name']}`), seed {settings.seed}."
     yield f"- Method `{method.name}`: {method.summary}."
     if not method.uses_xstar:
-        yield "- Privileged information (x*) took no part in training."
+        yield "- Training did not use privileged information (x*)."
         return
     named = ", ".join(f"`{column}`" for column in task.get("privileged", ()))
     region = "the region of the object in each training image (a box or a mask)"
     what = named or ("the rationale of each text" if task["name"] == "text" else region)
-    real = "" if settings.control == "real" else f", {settings.control} as a control"
-    yield f"- Privileged information (x*), in training only{real}: {what}."
+    real = "" if settings.control == "real" else f" ({settings.control}, as a control)"
+    yield f"- Privileged information (x*), used only in training{real}: {what}."
     if settings.xstar_frac < 1:
-        yield f"- {settings.xstar_frac:.0%} of the training rows carried x*."
-    yield "- The model does not need x* and has no place for it."
+        yield f"- {settings.xstar_frac:.0%} of the training rows had x*."
+    yield "- The model does not take x* as an input."
 
 
 def _scores(result: dict[str, Any]) -> Iterator[str]:
     metrics, trivial = result.get("metrics", {}), result.get("trivial", {})
-    yield "| score of this run | validation | test | a predictor that ignores x, test |"
+    yield "| score of this run | validation | test | test, predictor that ignores x |"
     yield "|---|---|---|---|"
     for key, value in metrics.get("test", {}).items():
         others = metrics.get("val", {}).get(key), value, trivial.get(key)
         yield f"| {key} | " + " | ".join("–" if v is None else f"{v:.4g}" for v in others) + " |"
     if result.get("collapsed"):
         yield ""
-        yield "The noise of this run no longer depended on x* (collapsed): x* taught it nothing."
+        yield "The noise of this run did not depend on x* (collapsed): x* had no effect."
 
 
 def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
     if judged is None:
-        yield "This run belongs to no comparison: nothing says whether x* helped."
+        yield "This run is not part of a comparison, so it is unknown whether x* helped."
         return
     summary, arm, cell = judged
     yield f"**Did x\\* help?** {summary.headline}"
@@ -123,11 +123,11 @@ def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
         yield (
             f"Test {summary.metric} of `{arm}` at n = {cell.size} over {cell.n_seeds} seed(s): "
             f"mean {cell.mean:.4g}{interval}. Verdict: {cell.verdict}. If this run was chosen as "
-            "the best of them, expect the mean of new data, not its own score."
+            "the best of them, expect the mean score on new data, not its own."
         )
         yield ""
     if cell.scope is not None:
-        yield f"It holds for {cell.scope}."
+        yield f"The verdict applies to {cell.scope}."
         yield ""
     for difference in cell.differences:
         interval = interval_text(difference, Metric(summary.metric))
@@ -136,21 +136,21 @@ def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
             f"(95 % interval {interval}; + is better)"
         )
     for warning in summary.warnings:
-        yield f"- to know: {warning}"
+        yield f"- warning: {warning}"
 
 
 def _limits(description: Description, result: dict[str, Any]) -> Iterator[str]:
-    yield "- Scores hold for data like the training data; nothing was measured on other data."
+    yield "- The scores apply to data like the training data; other data were not tested."
     if description.target.kind == "classification":
-        yield "- Probabilities are a softmax and were not calibrated."
-        yield "- It always answers with one of its classes, also where none fits."
+        yield "- Probabilities are softmax outputs and were not calibrated."
+        yield "- The prediction is always one of the classes, even if none applies."
     else:
-        yield "- The standard deviation is the network's own and was not calibrated."
+        yield "- The predicted standard deviation was not calibrated."
     if description.texts is not None:
-        yield "- Words that no training text had are ignored."
+        yield "- Words that do not occur in the training texts are ignored."
     if description.features is not None:
         yield (
-            "- Categories that training did not see count as “other”; missing values as the mean "
+            "- Unknown categories count as “other”; missing values are replaced by the mean "
             "of the training rows."
         )
     if result.get("status") != "finished":
@@ -158,7 +158,7 @@ def _limits(description: Description, result: dict[str, Any]) -> Iterator[str]:
 
 
 def _comparison_of(run_folder: Path) -> tuple[Summary, str, Cell] | None:
-    """Return the judged comparison that a run belongs to, its arm there and its cell."""
+    """Return the comparison of a run, its arm and its cell, or None."""
     try:
         record = read_comparison(run_folder.parent)
         summary = summarise(record)

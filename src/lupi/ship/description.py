@@ -1,6 +1,7 @@
-"""All there is to know of a student beside its weights: what x is, the network, the outputs.
+"""The description of a student without its weights: x, the network and the outputs.
 
-A run's `preprocessing.json` and the `student.json` of an exported folder; x* has no part in it.
+It is stored in a run's `preprocessing.json` and in the `student.json` of an exported folder, and
+contains nothing about x*.
 """
 
 from collections.abc import Mapping
@@ -20,18 +21,18 @@ from lupi.tasks.text import network as text_network
 
 
 class ImageFiles(Settings):
-    """How a file becomes x: pixels in [0, 1], (channels, image_size, image_size)."""
+    """How image files are converted to x: pixels in [0, 1], (channels, image_size, image_size)."""
 
     stored_size: int = Field(ge=8, le=1024)
-    """A file becomes a square of so many pixels, …"""
+    """Side of the square that an image is resized to."""
     image_size: int = Field(ge=8, le=1024)
-    """… of which the network sees the middle."""
+    """Side of its centre crop, the network's input."""
     n_channels: Literal[1, 3]
     fit: Fit
 
 
 class CsvFiles(Settings):
-    """How a CSV is read: as the training table was."""
+    """How CSV files are read, as for the training table."""
 
     separator: str | None = None
     header: bool = True
@@ -40,33 +41,33 @@ class CsvFiles(Settings):
 
 
 class TextFiles(Settings):
-    """How texts become x: as the training texts did."""
+    """How texts are converted to x, as for the training texts."""
 
     column: str
-    """With the texts, in a file with columns."""
+    """Column with the texts, in a file with columns."""
     tags: tuple[str, ...] = ()
-    """Removed from texts: in training they marked rationales."""
+    """Tags to remove from texts; in training they marked rationales."""
     max_length: int = Field(ge=1)
-    """Words that are seen of a text."""
+    """Maximum number of words of a text."""
     separator: str | None = None
     encoding: str = "utf-8"
     words: tuple[str, ...] = Field(min_length=1, max_length=1_000_000)
-    """Known ones, by number, from 1; 0 is any other word."""
+    """Known words; their indices start at 1, and 0 is any other word."""
 
 
 class Target(Settings):
-    """What the outputs mean: logits of classes, or mean and log-variance of a number."""
+    """The meaning of the outputs: logits of classes, or mean and log-variance of a number."""
 
     name: str | None = None
     kind: Literal["classification", "regression"]
     classes: tuple[str, ...] = ()
     mean: float = 0.0
     std: float = 1.0
-    """Of the number, whose standardised value the outputs are about."""
+    """Standard deviation of the target; the outputs refer to the standardised target."""
 
     @property
     def n_outputs(self) -> int:
-        """How many numbers the network gives for a row."""
+        """Number of outputs per row."""
         return 2 if self.kind == "regression" else len(self.classes)
 
 
@@ -75,39 +76,39 @@ class Description(Settings):
 
     format: Literal[1] = 1
     network: dict[str, Any]
-    """Settings of the network, of images, tables or texts."""
+    """Settings of the network for images, tables or texts."""
     two_heads: bool = False
     """Whether it predicts the mean of two heads, as after hallucination."""
     images: ImageFiles | None = None
     csv: CsvFiles = CsvFiles()
     features: dict[str, Any] | None = None
-    """Makes a `TableEncoder`."""
+    """The JSON of a `TableEncoder`."""
     texts: TextFiles | None = None
     target: Target
 
     @model_validator(mode="after")
     def _takes_one_thing(self) -> "Description":
         if [self.images, self.features, self.texts].count(None) != 2:
-            raise ValueError("a student takes either images, rows of a table, or texts")
+            raise ValueError("a student takes images, rows of a table, or texts")
         return self
 
     @classmethod
     def of_run(
         cls, network: Mapping[str, Any], preprocessing: Mapping[str, Any], two_heads: bool
     ) -> "Description":
-        """Put together what a run keeps."""
+        """Return the description of a run's student."""
         raw = {"network": network, "two_heads": two_heads, **preprocessing}
         return cls.parse(raw, "preprocessing.json")
 
     def encoder(self) -> TableEncoder:
-        """Return what turns rows of a table to vectors."""
+        """Return the encoder of table rows."""
         try:
             encoder = TableEncoder.from_json(self.features or {})
             whole = all(len(c.shift) == len(c.factor) == c.width for c in encoder.columns)
         except (KeyError, TypeError):
             whole = False
         if not whole:
-            raise LupiError("features: what becomes of each column is not said as lupi writes it")
+            raise LupiError("features: not the encoding of columns that lupi writes")
         return encoder
 
     def build(self) -> nn.Module:
@@ -121,8 +122,8 @@ class Description(Settings):
             texts = text_network.TextNetworkSettings.parse(self.network, "network")
             if texts.name == "own":
                 raise LupiError(
-                    f"this student has an encoder of its own ({texts.encoder}), and loading it "
-                    "would run code that a file names: export it as ONNX (--format onnx)"
+                    f"this student has a custom encoder ({texts.encoder}), and loading it "
+                    "would run code named in a file: export it as ONNX (--format onnx)"
                 )
             return text_network.build_network(texts, len(self.texts.words) + 1, n_outputs)
         if self.images is None:

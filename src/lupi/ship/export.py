@@ -1,9 +1,9 @@
-"""A folder with the student alone, which others can use and check.
+"""Export a student to a folder.
 
 student.safetensors | student.onnx   weights, or weights and graph
-student.json                         what x is, the network, what the outputs mean
-MODEL_CARD.md                        the evidence
-manifest.json                        SHA-256 of the others
+student.json                         preprocessing, network, meaning of the outputs
+MODEL_CARD.md                        evidence and limits
+manifest.json                        SHA-256 of the other files
 """
 
 import json
@@ -31,23 +31,23 @@ from lupi.train.saved.finished import read_finished
 Format = Literal["torch", "onnx"]
 LARGEST_DIFFERENCE = 1e-4
 N_BATCHES, BATCH_SIZE = 8, 128
-"""Of the test split, to compare outputs on."""
+"""Batches of the test split on which outputs are compared."""
 
 
 class Exported(NamedTuple):
-    """What was written, and how it compares with the original."""
+    """The exported folder, and its difference from the original."""
 
     folder: Path
     n_rows: int
-    """Test rows that outputs were compared on."""
+    """Number of test rows on which outputs were compared."""
     difference: float
-    """The largest between an output of the run's student and of the exported one."""
+    """Largest difference between outputs of the run's student and the exported one."""
 
 
 def export(run_folder: Path, out: Path, format_: Format) -> Exported:
-    """Write the student of a finished run to a new folder; whole or not at all."""
+    """Write the student of a finished run to a new folder, completely or not at all."""
     if out.exists():
-        raise LupiError(f"{out} exists already: give another folder with --out, or delete it")
+        raise LupiError(f"{out} already exists: choose another folder with --out, or delete it")
     description = describe_run(run_folder)
     run = read_finished(run_folder)
     test = splits_for(type(run.method), run.task, run.settings).test
@@ -64,8 +64,8 @@ def export(run_folder: Path, out: Path, format_: Format) -> Exported:
         n_rows, difference = _compare(run.student.eval(), load_student(unfinished).outputs, test)
         if not difference <= LARGEST_DIFFERENCE:
             raise LupiError(
-                f"the exported student is another: its outputs differ by {difference:.3g} from the "
-                f"original's on {n_rows} test rows; at most {LARGEST_DIFFERENCE:g} is accepted. "
+                f"the export failed: its outputs differ by {difference:.3g} from the "
+                f"original's on {n_rows} test rows (limit: {LARGEST_DIFFERENCE:g}). "
                 "Nothing was written"
             )
         card = model_card(run_folder, run.settings, description, format_, n_rows, difference)
@@ -81,7 +81,7 @@ def export(run_folder: Path, out: Path, format_: Format) -> Exported:
 def _compare(
     original: Callable[[Tensor], Tensor], exported: Callable[[Tensor], Tensor], test: Split
 ) -> tuple[int, float]:
-    """Return how many rows were compared, and the largest difference of any output."""
+    """Return the number of compared rows, and the largest difference of any output."""
     n_rows, largest = 0, 0.0
     for batch in islice(test.batches(BATCH_SIZE), N_BATCHES):
         difference = (original(batch.x) - exported(batch.x)).abs().max()

@@ -1,4 +1,4 @@
-"""Images to predict: names of files and folders to x."""
+"""Convert image files and folders to x."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,19 +15,19 @@ from lupi.ship.description import ImageFiles
 
 
 def find_images(inputs: Iterable[Path]) -> Iterator[Path]:
-    """Yield files as they are given, and of folders all images below them, in order."""
+    """Yield the given files, and all images below the given folders, in order."""
     for path in inputs:
         if path.is_dir():
             found = [p for p in sorted(path.rglob("*")) if has_image_suffix(p.name)]
             if not found:
-                raise LupiError(f"folder {path} holds no images")
+                raise LupiError(f"folder {path} contains no images")
             yield from found
         else:
             yield path
 
 
 def encode_image(path: Path, how: ImageFiles) -> Tensor:
-    """Return the pixels of a file, (C, size, size) in [0, 1]; a bad file is a BadImageError."""
+    """Return the pixels of a file, (C, size, size) in [0, 1]; raise BadImageError for bad files."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -43,7 +43,7 @@ def encode_image(path: Path, how: ImageFiles) -> Tensor:
 def encode_images(inputs: Any, how: ImageFiles) -> Tensor:
     """Return the pixels of files, (B, C, size, size)."""
     if isinstance(inputs, str | Path) or not isinstance(inputs, Sequence) or not len(inputs):
-        raise LupiError(f"this student predicts images: give a list of files, got {inputs!r}")
+        raise LupiError(f"this student predicts images: expected a list of files, got {inputs!r}")
     encoded = []
     for path in inputs:
         try:

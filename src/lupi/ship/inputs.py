@@ -1,4 +1,4 @@
-"""What people give to `lupi predict`, in batches that a student takes."""
+"""Read the inputs of `lupi predict` in batches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -20,17 +20,17 @@ STDIN = Path("-")
 
 
 class Inputs(NamedTuple):
-    """A batch of inputs that were understood, and those that were not."""
+    """A batch of valid inputs, and the invalid ones."""
 
     names: list[dict[str, Any]]
-    """Of each row of x: its `input` (a file), and its `row` there, from 1."""
+    """For each row of x: its `input` (a file) and its `row` there, from 1."""
     x: Tensor
     bad: list[str]
-    """Which input is bad, and why."""
+    """The invalid inputs, with reasons."""
     n_before_bad: int
-    """Rows of x before the first bad input; all of them if none is bad."""
+    """Number of rows of x before the first invalid input; all rows if none is invalid."""
     ignored: Sequence[str] = ()
-    """Columns met so far that the student does not look at."""
+    """Columns found so far that the student does not use."""
 
 
 def read_inputs(
@@ -40,14 +40,14 @@ def read_inputs(
     batch_size: int,
     texts: Sequence[str] = (),
 ) -> Iterator[Inputs]:
-    """Yield batches of what the paths hold.
+    """Yield batches of inputs.
 
     Args:
-        student: that predicts them.
-        paths: `-` is stdin: rows as CSV, names of images, or a text per line.
-        stdin: its lines.
-        batch_size: rows of a batch.
-        texts: to be predicted as they are, before any path.
+        student: The student that predicts them.
+        paths: Files; `-` is stdin: rows as CSV, names of images, or one text per line.
+        stdin: Lines of stdin.
+        batch_size: Number of rows per batch.
+        texts: Texts to predict before the paths.
     """
     if student.description.texts is not None:
         encoder = TextEncoder(student.description.texts)
@@ -62,7 +62,9 @@ def read_inputs(
 
 def _named(paths: Sequence[Path], stdin: Iterable[str]) -> Iterator[Path]:
     if not paths:
-        raise LupiError("this student predicts images: give files or folders, or - for a list")
+        raise LupiError(
+            "this student predicts images: give files or folders, or - for a list from stdin"
+        )
     for path in paths:
         if path == STDIN:
             yield from (Path(line.rstrip("\r\n")) for line in stdin if line.strip())
@@ -125,5 +127,5 @@ def _read_texts(
 
 
 def _n_before(numbers: Sequence[int], bad: Sequence[tuple[int, str]]) -> int:
-    """Return how many good rows come before the first bad one."""
+    """Return the number of valid rows before the first invalid one."""
     return sum(not bad or number < bad[0][0] for number in numbers)

@@ -1,4 +1,4 @@
-"""SHA-256 sums of the files of an exported folder, so that a damaged or changed one is refused."""
+"""SHA-256 checksums of an exported folder, to detect damaged or changed files."""
 
 import hashlib
 from collections.abc import Iterable
@@ -11,36 +11,36 @@ MANIFEST = "manifest.json"
 
 
 def write_manifest(folder: Path) -> None:
-    """Write the sums of all other files that are in the folder."""
+    """Write the checksums of all other files in the folder."""
     sums = {path.name: _sum(path) for path in folder.iterdir() if path.name != MANIFEST}
     write_json(folder / MANIFEST, {"sha256": sums})
 
 
 def check_manifest(folder: Path, used: Iterable[str]) -> None:
-    """Refuse a folder whose files are not as they were exported.
+    """Raise an error if files differ from those that were exported.
 
     Args:
-        folder: of `lupi export`.
-        used: names of files that will be read if they are there: each must have a sum.
+        folder: The exported folder.
+        used: Names of files that will be read if they exist: each must have a checksum.
     """
     sums = read_json(folder / MANIFEST).get("sha256")
     if not isinstance(sums, dict) or not sums:
         raise LupiError(
-            f"{folder / MANIFEST} holds no checksums: `lupi export` did not write this folder"
+            f"{folder / MANIFEST} has no checksums: this folder was not written by `lupi export`"
         )
     for name, expected in sums.items():
         path = folder / name
         if path.parent != folder or not path.is_file():
-            raise LupiError(f"{folder} is not whole: {name} is missing; export the student again")
+            raise LupiError(f"{folder} is incomplete: {name} is missing; export the student again")
         if _sum(path) != expected:
             raise LupiError(
-                f"{path} is not the file that was exported: its SHA-256 is another than in "
+                f"{path} is not the exported file: its SHA-256 differs from the one in "
                 f"{MANIFEST}. It was changed or damaged; export the student again"
             )
     for name in used:
         if name not in sums and (folder / name).exists():
             raise LupiError(
-                f"{folder / name} is not listed in {MANIFEST}: it was not exported with this "
+                f"{folder / name} is not listed in {MANIFEST}, so it was not exported with this "
                 "student. Remove it, or export the student again"
             )
 

@@ -1,4 +1,4 @@
-"""A student as ONNX: written by torch, read by onnxruntime. Needs the extra `lupi[onnx]`."""
+"""Students as ONNX files, written by torch and read by onnxruntime (extra `lupi[onnx]`)."""
 
 import logging
 import warnings
@@ -16,11 +16,11 @@ INPUT, OUTPUT = "x", "output"
 
 
 def write_onnx(net: nn.Module, x: Tensor, path: Path, metadata: Mapping[str, str]) -> None:
-    """Write a network for any number of rows like those of `x`, in one file.
+    """Write a network to one file, for any number of rows like those of `x`.
 
-    Of word numbers (integers), any number of words, too.
+    For word indices (integers), the number of words is variable, too.
 
-    What torch notes on each node (source files, classes) is left out.
+    torch's metadata of nodes (source files, classes) is removed.
     """
     _require("onnx", "onnxscript")
     import onnx
@@ -47,14 +47,14 @@ def write_onnx(net: nn.Module, x: Tensor, path: Path, metadata: Mapping[str, str
     for place, name in names.items():
         graph.input[0].type.tensor_type.shape.dim[place].dim_param = name
     graph.output[0].type.tensor_type.shape.dim[0].dim_param = names[0]
-    del graph.value_info[:]  # shapes in between name the batch otherwise; readers infer them
+    del graph.value_info[:]  # intermediate shapes name the batch differently; readers infer them
     onnx.helper.set_model_props(model, dict(metadata))
     onnx.checker.check_model(model)
     onnx.save_model(model, str(path))
 
 
 class OnnxNetwork:
-    """A network in a file, called like a module."""
+    """An ONNX network that is called like a module."""
 
     def __init__(self, path: Path, n_threads: int = 1) -> None:
         _require("onnxruntime")
@@ -67,14 +67,14 @@ class OnnxNetwork:
             self._session = onnxruntime.InferenceSession(
                 str(path), options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # onnxruntime's errors share no class of their own
+        except Exception as error:  # onnxruntime's errors have no common class
             reason = str(error).splitlines()[0]
             raise LupiError(f"{path} can't be read as an ONNX student: {reason}") from None
         ends = [[end.name for end in self._session.get_inputs()]]
         ends.append([end.name for end in self._session.get_outputs()])
         if ends != [[INPUT], [OUTPUT]]:
             raise LupiError(
-                f"{path} is a foreign network: expected input {INPUT!r} and output {OUTPUT!r}, "
+                f"{path} is not a lupi student: expected input {INPUT!r} and output {OUTPUT!r}, "
                 f"got {', '.join(ends[0])} and {', '.join(ends[1])}"
             )
 
@@ -86,7 +86,7 @@ class OnnxNetwork:
 
 @contextmanager
 def _quiet_torch() -> Iterator[None]:
-    """Keep torch's own deprecations, and its word on torchvision, from the user."""
+    """Hide torch's own deprecation warnings, and its note on torchvision."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Which run of a comparison to ship."""
+"""Choose the run of a comparison to export."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,29 +15,29 @@ from lupi.train.saved.finished import STUDENT, find_run
 
 
 class Picked(NamedTuple):
-    """A finished run, and why it is this one."""
+    """A finished run, and the reason for the choice."""
 
     folder: Path
     why: str
     verdict: Verdict | None = None
-    """On its arm at its size; None: it belongs to no comparison."""
+    """Verdict on its arm at its size; None if it is not part of a comparison."""
     headline: str | None = None
-    """Of the comparison."""
+    """Headline of the comparison."""
 
 
 def pick_run(
     folder: Path, arm: str | None = None, size: int | None = None, seed: int | None = None
 ) -> Picked:
-    """Return the run to ship: of a comparison, the best on validation rows; test rows have no say.
+    """Return the run to export: from a comparison, the best on validation rows, never on test rows.
 
-    Of the largest size at which all arms have a student, or of `size`: the arm with the best mean
-    validation score (networks with their real x*, no controls), or `arm`; of it, the seed with
-    the best score, or `seed`.
+    The size is `size`, or the largest at which all arms have a student. The arm is `arm`, or the
+    one with the best mean validation score (networks with real x*, no controls). The seed is
+    `seed`, or the one with the best score.
     """
     wanted = {"--arm": arm, "--size": size, "--seed": seed}
     if not (folder / "comparison.json").exists():
         if given := [option for option, value in wanted.items() if value is not None]:
-            raise LupiError(f"{given[0]} chooses among the runs of a comparison; {folder} is none")
+            raise LupiError(f"{given[0]} is for the folder of a comparison; {folder} is not one")
         only = find_run(folder)
         return Picked(only, str(only))
     record = read_comparison(folder)
@@ -57,15 +57,15 @@ def pick_run(
         raise LupiError(f"--seed: {best} has no student of seed {seed} at n = {size}")
     chosen = max(seeds, key=lambda s: seeds[s][0]) if seed is None else seed
     score, run = seeds[chosen]
-    rule = f"the best of {len(seeds)} seeds" if seed is None else "as asked for"
+    rule = f"the best of {len(seeds)} seeds" if seed is None else "as requested"
     if arm is None:
         rule += f", and {best} the best of {len(scores)} arms"
     why = f"{best}, n = {size}, seed {chosen}: validation {metric} {sign * score:.4g}, {rule}"
     why += f" ({run.folder})"
     if run.result and run.result.get("collapsed"):
-        why += "; collapsed: x* had no say in it"
+        why += "; collapsed: x* had no effect"
     if missing := len(record.runs) - len(record.finished):
-        why += f"; {missing} of {len(record.runs)} runs are missing, which may change the choice"
+        why += f"; {missing} of {len(record.runs)} runs are missing and may change the choice"
     summary = summarise(record)
     cells = next(judged.cells for judged in summary.arms if judged.name == best)
     verdict = next(cell.verdict for cell in cells if cell.size == size)
@@ -73,7 +73,7 @@ def pick_run(
 
 
 def _largest(runs: Sequence[RunRecord]) -> int:
-    """Return the largest size that all arms have, as far as there is one."""
+    """Return the largest size common to all arms, or the largest of any."""
     sizes = [
         {run.plan.size for run in runs if run.plan.arm == arm} for arm in {r.plan.arm for r in runs}
     ]
@@ -81,13 +81,13 @@ def _largest(runs: Sequence[RunRecord]) -> int:
 
 
 def _shippable(record: ComparisonRecord, arm: str | None) -> list[RunRecord]:
-    """Return the runs of an arm, or of all that one would ship, that left a student."""
+    """Return the runs with a student of one arm, or of all arms that can be exported."""
     arms = {a.name: a for a in record.arms}
     if arm is not None:
         if arm not in arms:
             raise LupiError(f"--arm: {unknown_name('arm', arm, list(arms))}")
         if arms[arm].classical or arms[arm].sees_xstar_at_test:
-            reason = "is no network" if arms[arm].classical else "can't predict without x*"
+            reason = "is not a network" if arms[arm].classical else "can't predict without x*"
             raise LupiError(f"--arm: {arm} {reason}, so there is no student to ship")
     names = {
         a.name
@@ -104,7 +104,7 @@ def _shippable(record: ComparisonRecord, arm: str | None) -> list[RunRecord]:
     if not runs:
         raise LupiError(
             f"{record.folder} has no finished run{f' of {arm}' if arm else ''} with a student yet: "
-            "`lupi compare` with the same line goes on where it was"
+            "run the same `lupi compare` command to resume"
         )
     return runs
 

@@ -1,7 +1,7 @@
-"""Rows of a table to predict: CSV as it comes, line by line, Parquet or Excel, to x.
+"""Convert rows of a table to x: CSV line by line, Parquet or Excel.
 
-A CSV's values are read as text and understood column by column as the training table's were, so
-that what becomes of a row does not depend on the rows around it.
+The values of a CSV are read as text and converted column by column as in the training table, so
+that the result for a row does not depend on other rows.
 """
 
 import csv
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 
 class Rows(NamedTuple):
-    """Some rows of a file."""
+    """A batch of rows of a file."""
 
     numbers: list[int]
-    """Of the good ones, from 1."""
+    """Row numbers of the valid rows, from 1."""
     x: Tensor
     bad: list[tuple[int, str]]
-    """Number of each bad row, and what is wrong with it."""
+    """Row number and error of each invalid row."""
 
 
 class RowReader:
@@ -49,10 +49,10 @@ class RowReader:
     def __init__(self, encoder: TableEncoder, how: CsvFiles, batch_size: int) -> None:
         self._encoder, self._how, self._batch_size = encoder, how, batch_size
         self.ignored: dict[str, None] = {}
-        """Columns that were there and that the student does not look at, in their order."""
+        """Columns of the files that the student does not use, in order."""
 
     def read(self, path: Path) -> Iterator[Rows]:
-        """Read a CSV (perhaps gzipped), Parquet or Excel file."""
+        """Read a CSV (optionally gzipped), Parquet or Excel file."""
         suffix = path.suffix.lower()
         if suffix in (*PARQUET, *EXCEL):
             yield from self._read_frame(read_table(path, header=self._how.header), str(path))
@@ -74,7 +74,7 @@ class RowReader:
             yield from self._read_csv(lines, where)
         except UnicodeError:
             what = self._how.encoding.upper()
-            raise LupiError(f"{where} is no {what} text, as the training table was") from None
+            raise LupiError(f"{where} is not {what} text, unlike the training table") from None
         except csv.Error as error:
             raise LupiError(f"{where} can't be read as CSV: {error}") from None
 
@@ -97,7 +97,7 @@ class RowReader:
             whole, bad = [], {}
             for i, row in enumerate(chunk):
                 if len(row) != len(names):
-                    bad[i] = f"has {len(row)} fields, the first line {len(names)}"
+                    bad[i] = f"has {len(row)} fields, but the first line has {len(names)}"
                 whole.append([row[p] if i not in bad else "" for p in places])
             yield self._encoded(self._understood(whole), n_read, bad)
             n_read += len(chunk)
@@ -113,12 +113,12 @@ class RowReader:
             if names.count(name) != 1:
                 reason = unknown_name("column", name, names)
                 if name in names:
-                    reason = f"{names.count(name)} columns are called {name!r}"
+                    reason = f"{names.count(name)} columns are named {name!r}"
                 raise LupiError(f"{where}: {reason}. The student predicts from {', '.join(own)}")
         self.ignored |= dict.fromkeys(name for name in names if name not in own)
 
     def _understood(self, rows: list[list[str]]) -> "pd.DataFrame":
-        """Return text as a table: values that mean "missing" are, categories as in training."""
+        """Return text rows as a table, with missing values and the categories of training."""
         import pandas as pd
 
         text = io.StringIO()
@@ -150,11 +150,13 @@ class RowReader:
 
 
 def encode_rows(frame: Any, encoder: TableEncoder) -> Tensor:
-    """Return x of the rows of a DataFrame, (B, width); a bad row is an error."""
+    """Return x of the rows of a DataFrame, (B, width); an invalid row is an error."""
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame) or not len(frame):
-        raise LupiError(f"this student predicts rows: give a DataFrame with some, got {frame!r}")
+        raise LupiError(
+            f"this student predicts rows: expected a non-empty DataFrame, got {frame!r}"
+        )
     x = torch.from_numpy(encoder.transform(frame))
     for row, reason in sorted(find_bad(frame, encoder).items()):
         raise LupiError(f"row {row + 1}: {reason}")
@@ -162,7 +164,7 @@ def encode_rows(frame: Any, encoder: TableEncoder) -> Tensor:
 
 
 def find_bad(frame: "pd.DataFrame", encoder: TableEncoder) -> dict[int, str]:
-    """Return, by its place, what is wrong with each row that can't be understood."""
+    """Return the error of each invalid row, by position."""
     import pandas as pd
 
     bad: dict[int, str] = {}
@@ -186,7 +188,7 @@ def _misunderstood(column: Column, value: Any) -> str:
 
 
 def _canonical(text: str, known: frozenset[str]) -> str:
-    """Return a category as training wrote it: `true` and `01` may have been True and 1 there."""
+    """Return a category as written in training: `true` and `01` may be True and 1 there."""
     if text in known:
         return text
     if text.lower() in ("true", "false"):

@@ -1,4 +1,4 @@
-"""A student and what it takes to use it: files or rows to x, x to outputs, outputs to words."""
+"""A trained student: from inputs to x, from x to outputs, from outputs to predictions."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,11 +33,11 @@ Prediction = dict[str, Any]
 
 
 class Student:
-    """A trained network that knows nothing of x*.
+    """A trained network that predicts without x*.
 
     Args:
-        network: x to outputs: a module, or a network in an ONNX file.
-        description: what x is and what the outputs mean.
+        network: A module from x to outputs, or a network in an ONNX file.
+        description: The preprocessing of x and the meaning of the outputs.
     """
 
     def __init__(self, network: Callable[[Tensor], Tensor], description: Description) -> None:
@@ -61,7 +61,7 @@ class Student:
         return self.network(x)
 
     def explain(self, output: Tensor) -> list[Prediction]:
-        """Convert outputs to predictions: probabilities of classes, or mean and deviation."""
+        """Convert outputs to predictions: class probabilities, or mean and standard deviation."""
         target = self.description.target
         if target.kind == "regression":
             mean, logvar = moments(output.double())
@@ -77,20 +77,18 @@ class Student:
         ]
 
     def predict(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> list[Prediction]:
-        """Predict rows of a table, images or texts; input that can't be read is an error."""
+        """Predict rows of a table, images or texts; unreadable input is an error."""
         return self.explain(self.outputs(self.encode(inputs)))
 
 
 def load_student(folder: str | Path) -> Student:
-    """Load the student of a folder that `lupi export` wrote, or of a finished run.
+    """Load a student exported by `lupi export`, or the student of a finished run.
 
-    Runs no code from the folder. What was changed, damaged or is of something else is refused.
+    No code from the folder is run. Changed, damaged or foreign files are an error.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise LupiError(
-            f"{folder} is not a folder; give one of `lupi export`, or of a finished run"
-        )
+        raise LupiError(f"{folder} is not a folder; expected an exported student or a finished run")
     if not (folder / MANIFEST).exists():
         return _of_run(find_run(folder))
     check_manifest(folder, (DESCRIPTION, ONNX, WEIGHTS))
@@ -101,39 +99,38 @@ def load_student(folder: str | Path) -> Student:
 
 
 def load_network(description: Description, path: Path) -> nn.Module:
-    """Build a network and give it the weights of a file, having checked that they are its own."""
+    """Build a network and load weights from a file, after checking that they match."""
     weights = load_weights(path)
-    with torch.device("meta"):  # sizes alone: nothing is allocated for settings of any size
+    with torch.device("meta"):  # meta device: allocates nothing, whatever sizes the settings claim
         net = description.build()
     for key, own in net.state_dict().items():
         if key not in weights:
-            raise LupiError(f"{path} holds the weights of another network: {key} is missing")
+            raise LupiError(f"{path} has the weights of another network: {key} is missing")
         given = weights[key]
         if given.shape != own.shape or given.dtype != own.dtype:
             raise LupiError(
-                f"{path} holds the weights of another network: {key} is "
+                f"{path} has the weights of another network: {key} is "
                 f"{given.dtype} {tuple(given.shape)}, expected {own.dtype} {tuple(own.shape)}"
             )
     if unknown := sorted(set(weights) - set(net.state_dict())):
-        raise LupiError(f"{path} holds the weights of another network: {unknown[0]} is unknown")
+        raise LupiError(f"{path} has the weights of another network: {unknown[0]} is unknown")
     net = net.to_empty(device="cpu")
     net.load_state_dict(weights)
     return net.eval().requires_grad_(False)
 
 
 def describe_run(folder: Path) -> Description:
-    """Read what a finished run keeps of its student; refuse what can't predict from x alone."""
+    """Return the description of a finished run's student; raise if it can't predict without x*."""
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
     if settings.task["name"] == "translation":
-        raise LupiError(f"{folder} is a run of translation, whose student `lupi translate` uses")
+        raise LupiError(f"{folder} is a translation run: use `lupi translate`")
     if settings.task["name"] == "own":
         raise LupiError(
-            f"{folder} is a run of a task that was given in Python: there, "
-            "lupi.compare(…).student() returns its network"
+            f"{folder} is a run of a task defined in Python: use lupi.compare(…).student() there"
         )
     if not (folder / STUDENT).exists():
         raise LupiError(
-            f"{folder} left no student ({STUDENT}): {settings.method} is not a network, or the run "
+            f"{folder} has no student ({STUDENT}): {settings.method} is not a network, or the run "
             "diverged before its first score"
         )
     method = find_method(settings.method)
@@ -142,8 +139,8 @@ def describe_run(folder: Path) -> Description:
     path = folder / "preprocessing.json"
     if not path.exists():
         raise LupiError(
-            f"{folder} keeps no {path.name}, which says how new data become x: the run is older "
-            "than this record. Train it again in another folder"
+            f"{folder} has no {path.name}, which describes the preprocessing: the run is older "
+            "than this format. Train it again in another folder"
         )
     return Description.of_run(settings.network, read_json(path), method.extends_student)
 

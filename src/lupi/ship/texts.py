@@ -1,4 +1,4 @@
-"""Texts to predict: strings, files and lines to x."""
+"""Convert texts (strings, files, lines) to x."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,21 +17,21 @@ from lupi.errors import LupiError
 from lupi.ship.description import TextFiles
 
 ONE_PER_LINE = (".txt", "")
-"""Suffixes of files with a text per line and no columns, as stdin has."""
+"""Suffixes of files with one text per line and no columns, like stdin."""
 
 
 class EncodedTexts(NamedTuple):
-    """Some texts of a file."""
+    """A batch of texts of a file."""
 
     numbers: list[int]
-    """Of the good ones, from 1."""
+    """Numbers of the valid texts, from 1."""
     x: Tensor
     bad: list[tuple[int, str]]
-    """Number of each bad one, and what is wrong with it."""
+    """Number and error of each invalid text."""
 
 
 class TextEncoder:
-    """Turns texts into word numbers (B, T), as the training texts were."""
+    """Converts texts to word indices (B, T), as for the training texts."""
 
     def __init__(self, how: TextFiles) -> None:
         self._how = how
@@ -41,7 +41,9 @@ class TextEncoder:
         """Return x of texts; an empty one is an error."""
         is_list = isinstance(texts, Sequence) and not isinstance(texts, str) and len(texts)
         if not is_list or not all(isinstance(text, str) for text in texts):
-            raise LupiError(f"this student predicts texts: give a list of strings, got {texts!r}")
+            raise LupiError(
+                f"this student predicts texts: expected a list of strings, got {texts!r}"
+            )
         numbered = enumerate(texts, start=1)
         _, x, bad = self._encoded([(number, as_text(text)) for number, text in numbered])
         if bad:
@@ -49,7 +51,7 @@ class TextEncoder:
         return x
 
     def read(self, path: Path, batch_size: int) -> Iterator[EncodedTexts]:
-        """Read a file as the training texts were read, or one text per line (.txt)."""
+        """Read a file like the training texts, or one text per line (.txt)."""
         if path.suffix.lower() in ONE_PER_LINE or not is_text_file(path):
             try:
                 with path.open(encoding=self._how.encoding) as lines:
@@ -67,7 +69,7 @@ class TextEncoder:
     def read_lines(
         self, lines: Iterable[str], where: str, batch_size: int
     ) -> Iterator[EncodedTexts]:
-        """Read one text per line as they come."""
+        """Read one text per line, as lines arrive."""
         texts = ((number, as_text(line)) for number, line in enumerate(lines, start=1))
         try:
             while chunk := list(islice(texts, batch_size)):
@@ -80,7 +82,7 @@ class TextEncoder:
         for number, text in texts:
             words = split_words(remove_tags(text or "", self._how.tags))
             if not words:
-                bad.append((number, "there is no word in it"))
+                bad.append((number, "it contains no words"))
                 continue
             known = self._vocabulary.encode(words[: self._how.max_length])
             encoded.append(torch.from_numpy(known))

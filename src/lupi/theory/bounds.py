@@ -24,9 +24,9 @@ from lupi.errors import LupiError
 
 Floats = NDArray[np.float64]
 N_PLACES = 20_001
-"""Places where two curves are compared before a crossing is refined."""
+"""Number of points at which two curves are compared before a crossing is refined."""
 FARTHEST = 30.0
-"""In log n, how far beyond the last bend curves are compared: there rounding hides a difference."""
+"""How far beyond the last bend curves are compared, in log n."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Bound:
         return self._log_at_log(np.log(sizes))
 
     def at(self, n: ArrayLike) -> Floats:
-        """Return the bound itself: inf where it is beyond floating point."""
+        """Return the bound, or inf if it exceeds floating point."""
         with np.errstate(over="ignore"):
             return np.exp(self.log_at(n))
 
@@ -61,7 +61,7 @@ def proposition_1(
     Args:
         max_loss: L > 0, the largest loss.
         log_cover: log K >= 0; K cells of diameter epsilon cover the pairs (x, y).
-        lipschitz: >= 0, how fast the loss may change with x, in loss per distance.
+        lipschitz: >= 0, Lipschitz constant of the loss in x.
         epsilon: >= 0, diameter of a cell, in the same distance.
         delta: in (0, 1), the probability that the bound fails.
     """
@@ -86,7 +86,7 @@ def proposition_2(
     epsilon_y: float,
     delta: float,
 ) -> Bound:
-    """Return the bound of an oracle that holds the output's variance, of order 1/n.
+    """Return the bound of an oracle that controls the output's variance, of order 1/n.
 
     Args:
         n_outputs: C >= 1, classes.
@@ -94,7 +94,7 @@ def proposition_2(
         log_path_norm: log M_w, M_w the squared norm of the path weights: see `log_path_norm`.
         xi: >= 0 and at most delta, standard deviation of the output, in units of the output.
         max_output: M_z > 0, the largest output.
-        epsilon_y: >= 0, how far the labels drawn are from their distribution.
+        epsilon_y: >= 0, deviation of the sampled labels from their distribution.
         delta: in (0, 1), the probability that the bound fails.
     """
     _check("n_outputs", n_outputs, least=1)
@@ -108,7 +108,7 @@ def proposition_2(
     if xi > delta:
         raise LupiError(
             f"xi: got {xi:g} with delta {delta:g}; Proposition 2 is stated for xi <= delta only. "
-            "For a variance that is what it is, use `bernstein`"
+            "For other variances, use `bernstein`"
         )
     log_sure = _log((xi + 1) * math.log(1 / delta))
     log_matrix = log_path_norm + _log((3 * xi + max_output) * (log_paths - math.log(delta)))
@@ -135,7 +135,7 @@ def bernstein(*, loss_std: float, max_loss: float, delta: float) -> Bound:
 def where_below(bound: Bound, other: Bound) -> list[tuple[float, float | None]]:
     """Return the intervals of log n, n >= 1, in which `bound` is below `other`.
 
-    An end of None means from there on, however large n is.
+    An end of None means infinity.
     """
 
     def difference(log_n: ArrayLike) -> Floats:
@@ -175,7 +175,7 @@ def _check(
     above: float | None = None,
     below: float | None = None,
 ) -> None:
-    """Refuse a constant outside of its domain."""
+    """Raise an error if a constant is outside its domain."""
     fits = (
         math.isfinite(value)
         and (least is None or value >= least)

@@ -1,4 +1,4 @@
-"""The three bounds over n from one set of constants, and where one falls below another."""
+"""The three bounds by n for one set of constants, and where one is below another."""
 
 import math
 from typing import Any
@@ -11,10 +11,10 @@ from lupi.theory.simulation import OracleSettings
 
 
 class BoundSettings(Settings):
-    """The constants of the bounds. The defaults are an illustration: nothing was measured."""
+    """The constants of the bounds. The defaults are only an illustration."""
 
     sizes: tuple[int, ...] = Field((100, 1_000, 10_000, 100_000, 1_000_000), min_length=1)
-    """Training rows to show."""
+    """Numbers of training rows."""
     delta: float = 0.05
     """The probability that a bound fails, in (0, 1)."""
     max_loss: float = 1.0
@@ -24,7 +24,7 @@ class BoundSettings(Settings):
     epsilon: float = 0.001
     """Diameter of a cell, in units of x."""
     lipschitz: float = 1.0
-    """How fast the loss may change with x."""
+    """Lipschitz constant of the loss in x."""
     n_outputs: int = 10
     """C: classes."""
     log10_paths: float = 6.0
@@ -36,11 +36,11 @@ class BoundSettings(Settings):
     max_output: float = 1.0
     """M_z: the largest output."""
     epsilon_y: float = 0.0
-    """How far the labels drawn are from their distribution."""
+    """Deviation of the sampled labels from their distribution."""
     loss_std: float = 0.05
     """s: standard deviation of the loss, for Bernstein."""
     simulation: OracleSettings = OracleSettings()
-    """The problem that `--simulate` draws: `sizes`, `n_repeats`, `n_features`, `floor`, `seed`."""
+    """The simulated problem: `sizes`, `n_repeats`, `n_features`, `floor`, `seed`."""
 
 
 def make_bounds(constants: BoundSettings) -> dict[str, Bound]:

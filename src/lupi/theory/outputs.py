@@ -1,4 +1,4 @@
-"""What the bounds ask of a network's outputs and losses, measured on data."""
+"""Measure the constants of the bounds on a network's outputs and losses."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from lupi.errors import LupiError
 
 
 class OutputScale(NamedTuple):
-    """How far outputs and losses reach and spread over the rows of a data set."""
+    """Range and spread of outputs and losses over the rows of a dataset."""
 
     xi: float
     """The largest standard deviation over rows, of all outputs."""
@@ -18,13 +18,13 @@ class OutputScale(NamedTuple):
     loss_std: float
     """Standard deviation of the squared distance to the one-hot label."""
     max_loss: float
-    """The largest such distance seen; no bound on what may come."""
+    """The largest observed distance; not an upper bound."""
 
 
 def measure_outputs(outputs: Tensor, y: Tensor) -> OutputScale:
     """Measure outputs (n, C) of a network on n rows with labels (n,).
 
-    The paper has Var(h(x_i)) <= xi^2 without saying over what; here it is over rows.
+    The paper does not say over what Var(h(x_i)) <= xi^2 is taken; here it is over rows.
     """
     is_class = y.shape == outputs.shape[:1] and not y.is_floating_point()
     if outputs.dim() != 2 or len(outputs) < 2 or not is_class:
@@ -33,7 +33,7 @@ def measure_outputs(outputs: Tensor, y: Tensor) -> OutputScale:
             "expected outputs (n, C) of a classifier and n whole labels, n >= 2"
         )
     if not outputs.isfinite().all():
-        raise LupiError("outputs: some are not finite, so they have no variance; did it diverge?")
+        raise LupiError("outputs: some are not finite; did the training diverge?")
     outputs = outputs.double()
     losses = (outputs - F.one_hot(y, outputs.shape[1])).square().sum(1)
     return OutputScale(

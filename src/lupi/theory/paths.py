@@ -1,4 +1,4 @@
-"""Paths through a network, from an input or a bias to an output, counted and weighed in logs.
+"""Count and weight the paths through a network from inputs and biases to outputs, in logs.
 
     output_c(x) = sum over paths p to c of  x_p * gate_p(x) * w_p
 
@@ -37,7 +37,7 @@ SUPPORTED = (
 )
 
 Edges = Callable[[Tensor], Tensor]
-"""What stands for the weights on a pass: ones to count paths, squares for their norm."""
+"""Replaces the weights in a pass: by ones to count paths, by squares for their norm."""
 
 
 def log_path_count(net: nn.Module, shape: Sequence[int]) -> float:
@@ -55,7 +55,7 @@ def log_path_norm(net: nn.Module, shape: Sequence[int]) -> float:
 
 @torch.no_grad()
 def _pass_ones(net: nn.Module, shape: Sequence[int], edges: Edges) -> tuple[Tensor, float]:
-    """Return the sum over paths to each output, and the log of what it was divided by."""
+    """Return the sum over paths to each output, and the log of the factor divided out."""
     weight = next(net.parameters(), torch.zeros(()))
     h = torch.ones(1, *shape, dtype=weight.dtype, device=weight.device)
     log_scale = 0.0
@@ -78,7 +78,7 @@ def _layers(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
 
 
 def _through(layer: nn.Module, name: str, h: Tensor, edges: Edges, start: float) -> Tensor:
-    """Pass sums over paths through one layer; `start` is what a path weighs where it begins."""
+    """Pass sums over paths through one layer; `start` is the weight of a new path."""
     if isinstance(layer, PASSED_BY):
         return h
     if isinstance(layer, nn.Flatten):
@@ -113,7 +113,7 @@ def _through(layer: nn.Module, name: str, h: Tensor, edges: Edges, start: float)
         return rows @ h @ columns.T  # (1, C, H, W) -> (1, C, *output_size)
     raise LupiError(
         f"paths can't be followed through {name or 'the network'}, {layer}; "
-        f"what is supported: {SUPPORTED}, without unusual options"
+        f"supported: {SUPPORTED}, without unusual options"
     )
 
 

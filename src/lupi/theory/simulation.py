@@ -1,4 +1,4 @@
-"""The oracle of section 5 where it can be had: a linear problem whose noise x* knows.
+"""The oracle of section 5 in a linear problem where x* is the noise level.
 
     x ~ N(0, I),   y = w.x + s * eps,   eps ~ N(0, 1),   s ~ uniform(floor, 1),   x* = s
 
@@ -8,9 +8,9 @@ noise-free target, E|(w_hat - w).x|, a Lipschitz loss whose best value is 0, kno
 
     without    ordinary least squares                                       n^-1/2
     oracle     weights 1/s^2: n rows hold information sum 1/s^2 ~ n^2       n^-1
-    shuffled   the same with s of another row: is it x*, or the weights?
-    dropout    the section to the letter: multiplicative noise on the output, of variance 1/s^2;
-               in the mean over the noise a penalty sum (w.x)^2 / s^2
+    shuffled   the same with another row's s: a control for the weighting
+    dropout    the section read literally: multiplicative noise on the output, of variance 1/s^2;
+               in expectation a penalty sum (w.x)^2 / s^2
 
 With floor > 0 a row's information is bounded by 1/floor^2, and the oracle returns to n^-1/2 after
 about 1/floor rows. With squared loss every exponent doubles.
@@ -38,7 +38,7 @@ class OracleSettings(Settings):
     sizes: tuple[Annotated[int, Field(ge=100, le=100_000)], ...] = Field(SIZES, min_length=2)
     """Training rows."""
     n_repeats: int = Field(200, ge=10, le=10_000)
-    """Problems drawn for each size."""
+    """Number of problems for each size."""
     n_features: int = Field(5, ge=1, le=50)
     """Length of x."""
     floor: float = Field(0.0, ge=0, le=1)
@@ -48,7 +48,7 @@ class OracleSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Risk of one way to learn, against the number of rows."""
+    """Risk of one estimator by number of rows."""
 
     name: str
     risks: tuple[float, ...]
@@ -56,12 +56,12 @@ class Measured:
     intervals: tuple[tuple[float, float], ...]
     """95 %, bootstrap over the repeats."""
     slope: float
-    """Of log risk against log n, least squares."""
+    """Least-squares slope of log risk by log n."""
     slope_interval: tuple[float, float]
 
 
 def simulate(settings: OracleSettings) -> list[Measured]:
-    """Measure the risk of each way to learn; the same settings give the same numbers."""
+    """Measure the risk of each estimator; the same settings give the same numbers."""
     by_size = [_risks(n, settings) for n in settings.sizes]
     rng = np.random.default_rng([settings.seed, 0])
     names = list(by_size[0])
@@ -69,7 +69,7 @@ def simulate(settings: OracleSettings) -> list[Measured]:
 
 
 def _risks(n: int, settings: OracleSettings) -> dict[str, Floats]:
-    """Return the risk of each way, (n_repeats,)."""
+    """Return the risk of each estimator, (n_repeats,)."""
     at_once = max(1, ROWS_AT_A_TIME // n)
     parts = []
     for first in range(0, settings.n_repeats, at_once):
@@ -127,7 +127,7 @@ def _measured(
 
 
 def _slopes(sizes: Sequence[int], risks: Floats) -> Floats:
-    """Return the slope of each row of risks (k, sizes) in the logs."""
+    """Return the log-log slope of each row of risks (k, sizes)."""
     log_n = np.log(sizes)
     centred = log_n - log_n.mean()
     return np.asarray(np.log(risks) @ centred / (centred @ centred), dtype=np.float64)

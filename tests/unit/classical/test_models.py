@@ -78,7 +78,7 @@ def test_a_class_that_training_rows_lack(name: str) -> None:
 
 
 def test_images_are_refused() -> None:
-    with pytest.raises(LupiError, match="linear learns from vectors; x is \\(1, 24, 24\\) per row"):
+    with pytest.raises(LupiError, match="linear needs vectors as x; x is \\(1, 24, 24\\) per row"):
         check_classical(CLASSICAL["linear"], digits_task())
 
 

@@ -254,5 +254,7 @@ def test_regression_refuses_a_method_for_classes() -> None:
 def test_divergence_is_said() -> None:
     X, _, target = made(40)
     model = LupiRegressor(**{**SHORT, "lr": 100.0, "n_layers": 8})
-    with pytest.raises(LupiError, match="training diverged in its first epoch; lower lr, now 100"):
+    with pytest.raises(
+        LupiError, match="training diverged in its first epoch; use a smaller lr than 100"
+    ):
         model.fit(X, target)

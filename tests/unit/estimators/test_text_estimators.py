@@ -119,7 +119,7 @@ def test_bad_input_is_refused(texts: Any, y: Any, rationales: Any, message: str)
 def test_numbers_that_are_not_finite_and_oracles_are_refused() -> None:
     with pytest.raises(ValueError, match="not finite"):
         LupiTextRegressor(**FAST).fit(TEXTS[:2], [1.0, np.nan])
-    with pytest.raises(LupiError, match="an estimator has x alone"):
+    with pytest.raises(LupiError, match="an estimator predicts from x alone"):
         LupiTextClassifier("oracle").fit(TEXTS, LABELS, SPANS)
     with pytest.raises(NotFittedError):
         LupiTextClassifier().predict(TEXTS)

@@ -141,7 +141,7 @@ def test_a_missing_score_is_a_missing_run() -> None:
     scores = columns()
     scores["score"][0] = float("nan")
     judgement = judge(scores)
-    assert judgement.warnings == ("no finite score of plain, size 100, seed 0: a missing run",)
+    assert judgement.warnings == ("no finite score for plain, size 100, seed 0: a missing run",)
     assert judgement.arms[0].cells[0].n_missing == 1
 
 
@@ -150,7 +150,7 @@ def test_a_missing_score_is_a_missing_run() -> None:
     [
         ({"method": "our"}, "no arm is called `our`"),
         ({"controls": ["plain", "nois"]}, "no arm is called `nois`"),
-        ({"controls": []}, "ours has none; name at least the plain reference"),
+        ({"controls": []}, "ours has none; give at least the plain reference"),
         ({"controls": ["plain", "ours"]}, "ours can't be a control of itself"),
         ({"looks": [8, 6]}, "looks: expected increasing numbers of seeds"),
         (
@@ -174,7 +174,7 @@ def test_wrong_columns_are_named() -> None:
     with pytest.raises(LupiError, match="different lengths"):
         judge(scores)
     twice = {name: [*values, values[0]] for name, values in columns().items()}
-    with pytest.raises(LupiError, match="two rows of arm plain, size 100, seed 0"):
+    with pytest.raises(LupiError, match="two rows for arm plain, size 100, seed 0"):
         judge(twice)
 
 

@@ -76,5 +76,5 @@ def test_other_data_are_refused_by_name() -> None:
 
 def test_nothing_in_common_is_a_mistake() -> None:
     first, second = record("a", no_xstar={75: [0.5]}), record("b", no_xstar={80: [0.5]})
-    with pytest.raises(LupiError, match="share no arm at the same size"):
+    with pytest.raises(LupiError, match="have no common arm and size"):
         side_by_side(first, second)

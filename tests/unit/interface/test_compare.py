@@ -124,7 +124,7 @@ def test_a_task_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     student = done.student("het-dropout")
     assert isinstance(student, nn.Module)
     assert student(torch.zeros(5, 6)).shape == (5, 2)
-    with pytest.raises(LupiError, match="a task that was given in Python"):
+    with pytest.raises(LupiError, match="a task defined in Python"):
         lupi.load_student(next(done.folder.glob("*/result.json")).parent)
     capsys.readouterr()
     assert lupi.compare(VectorTask(), folder=tmp_path / "own", **FEW).to_dict() == done.to_dict()

@@ -60,5 +60,5 @@ def test_log_odds_are_against_all_other_classes() -> None:
 
 def test_images_have_no_spans() -> None:
     task = digits_task()
-    with pytest.raises(LupiError, match="remove: spans are of texts"):
+    with pytest.raises(LupiError, match="remove: span is for texts"):
         Contrast(task.network(), task, ContrastSettings(remove="span"))

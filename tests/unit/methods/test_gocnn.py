@@ -94,5 +94,5 @@ def test_predictions_are_not_masked() -> None:
 
 def test_one_channel_cannot_be_divided() -> None:
     task = MapTask(n_channels=1)
-    with pytest.raises(LupiError, match="0 has one channel"):
+    with pytest.raises(LupiError, match="0 has only one channel"):
         GoCNN(task.network(), task, GoCNNSettings())

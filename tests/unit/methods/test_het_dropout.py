@@ -115,7 +115,7 @@ def test_after_the_plain_stage_batch_norms_of_convolutions_rest_in_eval() -> Non
 
 
 def test_a_curriculum_needs_something_to_train() -> None:
-    with pytest.raises(LupiError, match="with `learn: false` there is none"):
+    with pytest.raises(LupiError, match="with `learn: false` there is no h"):
         build(curriculum=True, learn=False)
     with pytest.raises(LupiError, match=r"settings\.curriculum\.lrr: no such key"):
         build(curriculum={"lrr": 1})

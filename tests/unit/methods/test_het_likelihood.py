@@ -175,8 +175,8 @@ def test_in_the_warm_up_the_student_learns_as_without_xstar() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"steps": "joint", "n_folds": 3}, "n_folds: it has no effect in joint training"),
-        ({"warmup_epochs": 3}, "warmup_epochs: it has no effect in two steps"),
+        ({"steps": "joint", "n_folds": 3}, "n_folds has no effect in joint training"),
+        ({"warmup_epochs": 3}, "warmup_epochs has no effect in two steps"),
     ],
 )
 def test_settings_without_effect_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -185,7 +185,7 @@ def test_settings_without_effect_are_refused(settings: dict[str, Any], message: 
 
 
 def test_settings_of_the_other_kind_of_target_are_refused() -> None:
-    with pytest.raises(LupiError, match="n_samples: it is for classes, and the target is a number"):
+    with pytest.raises(LupiError, match="n_samples is for classes, but the target is a number"):
         built(NumberTask(), n_samples=4)
-    with pytest.raises(LupiError, match="own_variance: it is for a number, and the target is cl"):
+    with pytest.raises(LupiError, match="own_variance is for a number, but the target is cl"):
         built(VectorTask(), own_variance=True)

@@ -58,5 +58,5 @@ def test_parts_that_cannot_be_the_head_are_refused() -> None:
     task = digits_task()
     with pytest.raises(LupiError, match="no part 'tail'; it has trunk, head"):
         Tram(task.network(), task, TramSettings(head="tail"))
-    with pytest.raises(LupiError, match="name a part that follows the flattening"):
+    with pytest.raises(LupiError, match="name a part after the flattening"):
         Tram(task.network(), task, TramSettings(head="trunk.block2"))

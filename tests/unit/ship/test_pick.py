@@ -62,7 +62,7 @@ def test_what_a_user_must_know_of_the_choice_is_said(comparison: Path) -> None:
     result = {"format": 1, "collapsed": True, "metrics": {"val": {"accuracy": 0.66}}}
     write_json(comparison / "het-40-0/result.json", result)
     why = pick_run(comparison).why
-    assert "; collapsed: x* had no say in it; 1 of 20 runs are missing, which may" in why
+    assert "; collapsed: x* had no effect; 1 of 20 runs are missing and may" in why
 
 
 def test_what_is_asked_for_is_taken(comparison: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_run_without_a_student_is_not_taken(comparison: Path) -> None:
     [
         (("hett",), "did you mean `het`"),
         (("oracle",), "can't predict without x"),
-        (("linear",), "is no network"),
+        (("linear",), "is not a network"),
         (("het", 30), "no student at n = 30; there are 20, 40"),
         (("het", 40, 7), "no student of seed 7"),
     ],
@@ -99,7 +99,7 @@ def test_mistakes_are_named(comparison: Path, options: tuple[Any, ...], message:
 def test_a_single_run_is_itself(comparison: Path) -> None:
     run = comparison / "het-20-0"
     assert pick_run(run).folder == run
-    with pytest.raises(LupiError, match="--arm chooses among"):
+    with pytest.raises(LupiError, match="--arm is for the folder of a comparison"):
         pick_run(run, "het")
 
 

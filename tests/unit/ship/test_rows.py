@@ -81,7 +81,7 @@ def test_bad_rows_are_told_apart(table: Path) -> None:
     assert len(chunk.x) == 2
     assert chunk.bad == [
         (2, "km is 'far', expected a number, or nothing if it is missing"),
-        (3, "has 2 fields, the first line 5"),
+        (3, "has 2 fields, but the first line has 5"),
         (4, "sent is 'soon', expected a date such as 2024-05-26, or nothing if it is missing"),
     ]
 
@@ -98,7 +98,7 @@ def test_a_batch_may_be_all_bad(table: Path) -> None:
     [
         ([], "stdin is empty"),
         (["km,vann,packed,sent,weight\n"], "did you mean `vann`"),
-        (["km,van,km,packed,sent,weight\n"], "2 columns are called 'km'"),
+        (["km,van,km,packed,sent,weight\n"], "2 columns are named 'km'"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(table: Path, lines: list[str], message: str) -> None:
@@ -110,5 +110,5 @@ def test_a_file_that_is_no_table_is_refused(table: Path, tmp_path: Path) -> None
     with pytest.raises(LupiError, match="can't be read: No such file"):
         list(reader(table).read(tmp_path / "none.csv"))
     (tmp_path / "latin.csv").write_bytes(b"km,van\n1,\xe9t\xe9\n")
-    with pytest.raises(LupiError, match="no UTF-8"):
+    with pytest.raises(LupiError, match="not UTF-8"):
         list(reader(table).read(tmp_path / "latin.csv"))

@@ -154,7 +154,7 @@ def _torn_encoder(folder: Path) -> None:
         (_other_shape, r"head.out.bias is torch.float32 \(5,\), expected torch.float32 \(2,\)"),
         (_huge, "weights of another network"),
         (_unknown_key, "code: no such key"),
-        (_torn_encoder, "not said as lupi writes it"),
+        (_torn_encoder, "not the encoding of columns that lupi writes"),
     ],
 )
 def test_a_foreign_file_is_refused(
@@ -162,7 +162,7 @@ def test_a_foreign_file_is_refused(
 ) -> None:
     lupi.load_student(shipped)
     spoil(shipped)
-    with pytest.raises(LupiError, match="is not the file that was exported"):
+    with pytest.raises(LupiError, match="is not the exported file"):
         lupi.load_student(shipped)
     write_manifest(shipped)  # by someone who knows how
     with pytest.raises(LupiError, match=message):
@@ -185,7 +185,7 @@ def test_a_folder_that_is_not_whole_is_refused(shipped: Path, tmp_path: Path) ->
     with pytest.raises(LupiError, match=r"student.safetensors is missing"):
         lupi.load_student(shipped)
     (shipped / "manifest.json").write_text("{}")
-    with pytest.raises(LupiError, match="holds no checksums"):
+    with pytest.raises(LupiError, match="has no checksums"):
         lupi.load_student(shipped)
     (shipped / "manifest.json").write_text('{"sha256": {"../secret": "0"}}')
     with pytest.raises(LupiError, match="is missing"):
@@ -215,7 +215,7 @@ def test_wrong_inputs_are_named(exported: Path) -> None:
         student.predict(frame)
     with pytest.raises(LupiError, match="'far' in row 1"):
         student.predict(frame.assign(weight=1.0))
-    with pytest.raises(LupiError, match="give a DataFrame"):
+    with pytest.raises(LupiError, match="expected a non-empty DataFrame"):
         student.predict(["a.png"])
 
 

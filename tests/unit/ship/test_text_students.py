@@ -81,7 +81,7 @@ def test_unknown_words_and_rationale_tags_change_nothing(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("given", ["a film", [], [1], ["fine", " "], None])
 def test_what_is_no_list_of_texts_is_refused(finished: Path, given: Any) -> None:
-    with pytest.raises(LupiError, match=r"give a list of strings|there is no word in it"):
+    with pytest.raises(LupiError, match=r"expected a list of strings|it contains no words"):
         load_student(finished).predict(given)
 
 
@@ -110,7 +110,7 @@ def test_bad_texts_stop_or_are_skipped(finished: Path, tmp_path: Path, here: Her
     write_csv(tmp_path / "new.csv", [["review"], ["fine"], [" "], ["good"]])
     code, printed, said = here("predict", str(finished), "new.csv")
     assert code == 2
-    assert "new.csv, row 2: there is no word in it" in said.replace("\n", " ")
+    assert "new.csv, row 2: it contains no words" in said.replace("\n", " ")
     code, printed, said = here("predict", str(finished), "new.csv", "--on-bad", "skip")
     assert code == 0
     assert [json.loads(line)["row"] for line in printed.splitlines()] == [1, 3]

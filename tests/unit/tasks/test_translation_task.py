@@ -77,7 +77,7 @@ def test_lines_without_a_vector_have_no_xstar(tmp_path: Path) -> None:
 def test_a_task_without_xstar_is_for_methods_without(tmp_path: Path) -> None:
     task = translation_task(tmp_path, xstar=None)
     build_method("no-xstar", {}, task.network(), task)
-    with pytest.raises(LupiError, match=r"het-dropout uses x\*, and this task has none"):
+    with pytest.raises(LupiError, match=r"het-dropout uses x\*, but this task has none"):
         build_method("het-dropout", {}, task.network(), task)
 
 

@@ -1,4 +1,4 @@
-"""Paired differences over seeds: an exact test, and the interval that belongs to it.
+"""Paired differences over seeds: an exact test and its interval.
 
 Arms that share a seed share training rows, initial weights and batch order, so they are compared
 seed by seed. If two arms are equal, a difference is as likely positive as negative, and all 2**J
@@ -9,7 +9,7 @@ set A of seeds gives a mean at least as large exactly if the mean over A is zero
 
 and the k-th smallest of these means is a lower confidence bound of level 1 - k / 2**J: exact for
 symmetric differences, whatever their distribution (typical values, Hartigan 1969). Above 16 seeds,
-2**16 - 1 random sets stand for all of them.
+2**16 - 1 random sets are used.
 
 Seeds whose training rows overlap are correlated. A correlation r between any two makes the mean
 of J differences vary sqrt(1 + J r / (1 - r)) times as much as their spread tells (Nadeau and
@@ -25,17 +25,17 @@ from scipy import stats
 
 SEED = 0
 N_SETS = 2**16
-"""All sets of seeds are tried if they are no more than this, else so many, drawn at random."""
+"""Maximum number of sets of seeds; if there are more, this many are drawn at random."""
 ROWS_AT_A_TIME = 64
-"""Whose sums fit into memory."""
+"""Number of sets processed at once, limited by memory."""
 ROUNDING = 1e-12
-"""Scores closer than this, relative to their size, differ by floating-point rounding only."""
+"""Relative differences below this are floating-point rounding."""
 
 Floats = NDArray[np.float64]
 
 
 def paired_differences(arm: ArrayLike, other: ArrayLike) -> Floats:
-    """Return arm minus other; scores are in the same order of seeds, differences by rounding 0."""
+    """Return arm minus other for scores in the same order of seeds; rounding errors become 0."""
     a, b = _scores(arm), _scores(other)
     if a.size != b.size:
         raise ValueError(f"paired arms need the same seeds: got {a.size} and {b.size} scores")
@@ -43,10 +43,10 @@ def paired_differences(arm: ArrayLike, other: ArrayLike) -> Floats:
 
 
 class PairedTest:
-    """Is the mean difference above or below a value? The differences of one look."""
+    """Exact test of whether the mean difference is above or below a value, at one look."""
 
     def __init__(self, differences: ArrayLike, correlation: float = 0.0) -> None:
-        """Take one difference per seed, and how far two seeds are correlated by shared rows."""
+        """Take one difference per seed, and the correlation between seeds due to shared rows."""
         values = _scores(differences)
         self.mean = float(values.mean()) if values.size else 0.0
         largest = float(np.abs(values).max(initial=0.0))
@@ -57,7 +57,7 @@ class PairedTest:
 
     @property
     def smallest_p(self) -> float:
-        """The smallest p that any outcome with so many seeds could reach."""
+        """The smallest p-value possible with this number of seeds."""
         return 1 / (self._means.size + 1)
 
     def p_above(self, value: float = 0.0) -> float:
@@ -84,7 +84,7 @@ class PairedTest:
         return self.mean + self._inflation * (bound - self.mean)
 
     def _moved(self, value: float) -> float:
-        """Return where, among the subset means, a value is that lies this far from the mean."""
+        """Return the position of a value on the scale of the subset means."""
         return self.mean + (value - self.mean) / self._inflation
 
 
@@ -106,7 +106,7 @@ def p_above_zero(rows: Floats, correlation: float = 0.0, n_sets: int = N_SETS) -
 
 
 def smallest_p(n_seeds: int) -> float:
-    """Return the smallest one-sided p that so many seeds can reach: 1 / 2**n."""
+    """Return the smallest possible one-sided p-value: 1 / 2**n."""
     return 1 / min(1 << n_seeds, N_SETS)
 
 
@@ -121,7 +121,7 @@ def mean_interval(scores: ArrayLike) -> tuple[float, float] | None:
 
 
 def _has_spread(values: Floats, largest: float) -> bool:
-    """Tell replicates from repetitions: equal differences, unless all are zero, say nothing."""
+    """Whether the seeds are replicates: identical non-zero differences are not."""
     return values.size < 2 or largest == 0 or bool(np.ptp(values) > ROUNDING * largest)
 
 
@@ -134,7 +134,7 @@ def _subset_means(values: Floats) -> Floats:
     return means
 
 
-@lru_cache(maxsize=4)  # the arms of a comparison mostly have the same number of seeds
+@lru_cache(maxsize=4)  # cached, because most arms have the same number of seeds
 def _sets(n_seeds: int, n_sets: int = N_SETS) -> Floats:
     """Return the non-empty sets of seeds, or a sample of them, as 0 and 1, (set, seed)."""
     if 1 << n_seeds > n_sets:

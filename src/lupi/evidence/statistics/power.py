@@ -1,9 +1,9 @@
-"""How often x* would get the verdict "helps" if it brought a given gain: the verdict, simulated.
+"""The probability of the verdict "helps" for a given gain, by simulation.
 
-    score of an arm for a seed = what the seed adds for every arm + noise of the arm's own
+    score of an arm for a seed = effect of the seed on all arms + noise of the arm
 
-The seed's part cancels in paired differences, so a simulated comparison is drawn from the arms'
-own noise alone. It is judged by the rule itself: sign flips, every control, all arms and sizes.
+The effect of the seed cancels in paired differences, so only the arms' noise is simulated. The
+simulated comparisons are judged by the same rule: sign flips, every control, all arms and sizes.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,10 +16,10 @@ from lupi.evidence.statistics.paired import SEED, Floats, p_above_zero
 from lupi.evidence.verdict import ALPHA, seeds_needed
 
 N_SIMULATIONS = 500
-"""A power of 80 % is then known to within 4 points."""
+"""Number of simulations; a power of 80 % is then accurate to within 4 points."""
 MOST_SEEDS = 64
 N_SETS = 2**11
-"""Random sets of seeds that stand for all of them, where there are more."""
+"""Maximum number of sets of seeds; if there are more, this many are drawn at random."""
 FIRST_SHARE = Looks((1,)).first_share
 
 
@@ -31,21 +31,21 @@ def chance_to_help(
     correlations: Sequence[float] | None = None,
     n_other_arms: int = 0,
 ) -> Floats:
-    """Return, for each size, how often an arm that gains this much over every control gets "helps".
+    """Return the probability of "helps" at each size, for a gain over every control.
 
     Args:
-        gain: in the metric's own unit, higher is better; the same at every size.
-        noise: for each size, the standard deviation of an arm's own noise.
-        n_controls: how many arms it must beat.
-        n_seeds: of each arm.
-        correlations: for each size, between two seeds; by default none.
-        n_other_arms: further arms with x*, which gain nothing, for which tests are corrected.
+        gain: In the unit of the metric, higher is better; the same at every size.
+        noise: Standard deviation of the noise of an arm, for each size.
+        n_controls: Number of controls.
+        n_seeds: Number of seeds of each arm.
+        correlations: Correlation between two seeds, for each size; by default 0.
+        n_other_arms: Number of other arms with x* (without a gain), for the correction.
     """
     rng = np.random.default_rng(SEED)
     p_values = []
     for spread, correlation in zip(noise, correlations or [0.0] * len(noise), strict=True):
         own = rng.normal(0, spread, size=(N_SIMULATIONS, 1 + n_controls, n_seeds))
-        # What two seeds have in common by shared rows does not show in their spread.
+        # The correlation between seeds does not show in their spread.
         common = rng.normal(0, spread, size=(N_SIMULATIONS, 1 + n_controls, 1))
         own += common * np.sqrt(correlation / (1 - correlation))
         differences = gain + own[:, :1] - own[:, 1:]  # (simulation, control, seed)
@@ -62,12 +62,12 @@ def chance_to_help(
 
 
 def fewest_seeds(chances: Callable[[int], Floats], place: int, power: float) -> int | None:
-    """Return the fewest seeds with this power at one size; None if it takes more than MOST_SEEDS.
+    """Return the smallest number of seeds with this power; None if more than MOST_SEEDS.
 
     Args:
-        chances: number of seeds to the chance at each size.
-        place: which of the sizes.
-        power: the chance that is wanted.
+        chances: Function from the number of seeds to the power at each size.
+        place: Index of the size.
+        power: The required power.
     """
     low, high = seeds_needed(1, FIRST_SHARE), MOST_SEEDS
     if chances(high)[place] < power:

@@ -1,4 +1,4 @@
-"""A paired test that stays valid when seeds are added: one test per look, each with its share."""
+"""A paired test that stays valid when seeds are added: one test per look."""
 
 from collections.abc import Sequence
 
@@ -8,30 +8,30 @@ from numpy.typing import ArrayLike
 from lupi.evidence.statistics.paired import PairedTest
 
 Reached = Sequence[tuple[int, float]]
-"""Looks that took place: number of seeds, share of the allowed error. See `lupi.design.Looks`."""
+"""Past looks: number of seeds, share of the allowed error. See `lupi.design.Looks`."""
 
 
 class SequentialTest:
-    """Paired differences in the order of their seeds, tested at every look that took place.
+    """Paired differences in the order of their seeds, tested at every past look.
 
     A look with share w counts with p / w and bounds of level 1 - w * alpha. By Bonferroni the
     smallest p and the narrowest bounds over all looks hold at any time.
     """
 
     def __init__(self, differences: ArrayLike, looks: Reached, correlation: float = 0.0) -> None:
-        """Take one difference per seed; a look at j seeds sees the first j."""
+        """Take one difference per seed; a look at j seeds uses the first j."""
         values = np.asarray(differences, dtype=np.float64)
         self._looks = [
             (PairedTest(values[:n_seeds], correlation), share) for n_seeds, share in looks
         ]
         self.n_seeds = looks[-1][0]
-        """Seen at the last look."""
+        """Number of seeds at the last look."""
         self.mean = self._looks[-1][0].mean
-        """Over these seeds."""
+        """Mean difference over these seeds."""
 
     @property
     def smallest_p(self) -> float:
-        """The smallest p that any outcome with so many seeds could reach."""
+        """The smallest p-value possible with this number of seeds."""
         return min(1.0, min(test.smallest_p / share for test, share in self._looks))
 
     def p_above(self, value: float = 0.0) -> float:
@@ -46,7 +46,7 @@ class SequentialTest:
         """Return a lower and an upper bound, each of level 1 - alpha; infinite with few seeds."""
         low = max(test.low(share * alpha) for test, share in self._looks)
         high = min(test.high(share * alpha) for test, share in self._looks)
-        if low > high:  # looks that contradict each other, which chance may do: the last one counts
+        if low > high:  # looks may contradict each other by chance: use the last one
             test, share = self._looks[-1]
             return test.low(share * alpha), test.high(share * alpha)
         return low, high

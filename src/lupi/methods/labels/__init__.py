@@ -1,1 +1,1 @@
-"""Methods for x* that says how good a label is."""
+"""Methods for noisy labels, with or without an x* about label quality."""

@@ -1,11 +1,11 @@
-"""A pooled confusion matrix between true classes and labels. No x*: an arm that x* must beat.
+"""One confusion matrix between true classes and labels. A baseline without x*.
 
     p(label | x) = softmax(f(x)) T,   loss = -log p(y | x) + trace * trace(T) / K
 
 T[i, j] is the probability that class i is labelled j, the same for every row, and learned with
 the student; the student is f alone. Sukhbaatar, Bruna, Paluri, Bourdev, Fergus: "Training
 convolutional networks with noisy labels", ICLR 2015 workshop. The penalty on the trace, which
-leaves to T what could be in either: Tanno, Saeedi, Sankaranarayanan, Alexander, Silberman:
+assigns ambiguous noise to T: Tanno, Saeedi, Sankaranarayanan, Alexander, Silberman:
 "Learning from noisy labels by regularized estimation of annotator confusion", CVPR 2019.
 """
 
@@ -22,18 +22,18 @@ from lupi.settings import Settings
 
 
 class ConfusionSettings(Settings):
-    """Where the matrix starts, and how it is held."""
+    """Initial values and regularisation of the matrix."""
 
     right: float = Field(0.9, gt=0, lt=1)
-    """Probability of a right label at the start, for every class."""
+    """Initial probability of a correct label, for every class."""
     trace: float = Field(0.01, ge=0)
-    """Weight of the mean of T's diagonal, which is made small."""
+    """Weight of the penalty on the mean of T's diagonal."""
     matrix_lr: float = Field(10.0, gt=0, le=1000)
-    """Learning rate of T, as a multiple of the student's: it has a few numbers and a way to go."""
+    """Learning rate of T, as a multiple of the student's."""
 
 
 class Confusion(Method):
-    """Train the student below a matrix that turns classes into labels."""
+    """Train the student together with a confusion matrix."""
 
     name = "confusion"
     summary = "no x*: one learned confusion matrix between classes and labels"
@@ -53,7 +53,7 @@ class Confusion(Method):
         self.logits = nn.Parameter(math.log(odds) * torch.eye(n))
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Return the student's weights, and the matrix with a learning rate of its own."""
+        """Return the student's weights, and the matrix with its own learning rate."""
         matrix = {"params": [self.logits], "weight_decay": 0.0}
         return [
             {"params": list(self.net.parameters())},
@@ -66,7 +66,7 @@ class Confusion(Method):
         return self.logits.softmax(1)
 
     def loss(self, batch: Batch) -> Losses:
-        """Return the labels' loss behind the matrix, and the penalty on its trace."""
+        """Return the loss of the labels given the matrix, and the penalty on its trace."""
         log_p = self.net(batch.x).log_softmax(1)  # (B, K)
         log_label = (log_p[:, :, None] + self.logits.log_softmax(1)).logsumexp(1)
         each = self.task.example_loss(log_label, batch.y)

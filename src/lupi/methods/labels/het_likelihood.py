@@ -1,16 +1,16 @@
-"""Heteroscedastic likelihood: x* says how precise a label is, and imprecise labels pull less.
+"""Heteroscedastic likelihood: x* sets the variance of a label; imprecise labels count less.
 
     numbers:  -log N(y; m(x), s2),   log s2 = b(x*), or a(x) + b(x*)
     classes:  -log mean over k of softmax(f(x) + exp(b(x*) / 2) eps_k)[y],   eps_k standard normal
 
-The student is m (with its own log-variance a) or f alone. b is a network of x*: learned in two
-steps (b is fitted to what a plain student gets wrong on rows that it was not trained on, then the
-student learns with b fixed), or jointly.
+The student is m (with its own log-variance a) or f. b is a network on x*. It is learned in two
+steps (b is fitted to the errors of plain students on held-out rows, then the student is trained
+with b fixed), or jointly with the student.
 
 The weights of feasible generalised least squares: Harvey, "Estimating regression models with
 multiplicative heteroscedasticity", Econometrica 1976. Noise at the logits: Kendall, Gal, "What
 uncertainties do we need in Bayesian deep learning for computer vision?", NeurIPS 2017; Collier,
-Mustafa, Kokiopoulou, Jenatton, Berent, CVPR 2021. What is ours: the variance is privileged.
+Mustafa, Kokiopoulou, Jenatton, Berent, CVPR 2021. The variance as a function of x* is our addition.
 """
 
 import copy
@@ -35,29 +35,29 @@ class HetLikelihoodSettings(Settings):
     """How the variance of labels is learned from x*."""
 
     steps: Literal["two", "joint"] = "two"
-    """`two`: the variance first, from errors on held-out folds, then the student; `joint`: both
-    at once, which is cheaper, and less careful: errors on rows that were learned are too small."""
+    """`two`: first the variance, from errors on held-out folds, then the student; `joint`: both at
+    once, which is faster but less accurate: errors on training rows are too small."""
     n_folds: int | None = Field(None, ge=2, le=20)
-    """Of two steps: plain students are trained on the rows of all folds but one each. Default 5."""
+    """Number of folds, with one plain student for each (two steps only). Default 5."""
     warmup_epochs: int | None = Field(None, ge=0)
-    """Of joint training: so long the student learns without weights while b learns from its
-    errors, so that labels are not called imprecise before they could be learned. Default 3."""
+    """Epochs in which the student is trained without weights while b learns from its errors, so
+    that labels are not taken for imprecise before they are learned (joint only). Default 3."""
     limit: float = Field(4.0, gt=0, le=8)
-    """Of b, from -limit to limit: no label is thought perfect, and none is quite ignored."""
+    """b is between -limit and limit, so that no label is ignored and none counts as exact."""
     own_variance: bool | None = None
-    """Of numbers: whether the student's own log-variance a(x) weights its errors, too. By
-    default it does not: a is then fitted beside m."""
+    """Whether the student's own log-variance a(x) also weights its errors (regression only). By
+    default it is fitted separately."""
     n_samples: int | None = Field(None, ge=2, le=256)
-    """Of classes: draws of the noise. Default 16."""
+    """Number of noise draws (classification only). Default 16."""
     n_hidden: int = Field(64, ge=1)
     """Units of the hidden layer between x* and b."""
 
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
         if self.steps == "joint" and self.n_folds is not None:
-            raise ValueError("n_folds: it has no effect in joint training; drop it")
+            raise ValueError("n_folds has no effect in joint training; remove it")
         if self.steps == "two" and self.warmup_epochs is not None:
-            raise ValueError("warmup_epochs: it has no effect in two steps; drop it")
+            raise ValueError("warmup_epochs has no effect in two steps; remove it")
         return self
 
 
@@ -65,7 +65,7 @@ class HetLikelihood(Method):
     """Train with a likelihood whose variance is a function of x*."""
 
     name = "het-likelihood"
-    summary = "x* sets the variance of a label: imprecise labels pull less"
+    summary = "x* sets the variance of a label: imprecise labels count less"
     uses_xstar = True
     kinds = ("vector",)
     Settings = HetLikelihoodSettings
@@ -76,14 +76,14 @@ class HetLikelihood(Method):
         unused = "n_samples" if self._is_number else "own_variance"
         if getattr(settings, unused) is not None:
             kinds = ("classes", "a number") if self._is_number else ("a number", "classes")
-            raise LupiError(f"{unused}: it is for {kinds[0]}, and the target is {kinds[1]}")
+            raise LupiError(f"{unused} is for {kinds[0]}, but the target is {kinds[1]}")
         self.variance = vector_encoder(task.xstar_dim + 1, 1, settings.n_hidden)
         n_folds = (settings.n_folds or N_FOLDS) if settings.steps == "two" else 0
         self.folds = nn.ModuleList(copy.deepcopy(net) for _ in range(n_folds))
         self._warm = False
 
     def stages(self) -> tuple[Stage, ...]:
-        """Return the stages of the folds, of the variance, and of the student; or one."""
+        """Return the stages for folds, variance and student, or a single stage."""
         if self.settings.steps == "joint":
             return (Stage(),)
         return (
@@ -93,13 +93,13 @@ class HetLikelihood(Method):
         )
 
     def start_epoch(self, epoch: int) -> None:
-        """Find out whether the student is still to learn without weights."""
+        """Determine whether this epoch is part of the warm-up."""
         warmup = self.settings.warmup_epochs
         n_epochs = WARMUP_EPOCHS if warmup is None else warmup
         self._warm = self.settings.steps == "joint" and epoch <= n_epochs
 
     def loss(self, batch: Batch) -> Losses:
-        """Return the plain students' loss, the variance's, or the student's."""
+        """Return the loss of the current stage."""
         if self.stage == "folds":
             return Losses({"folds": RowLoss(self._of_folds(batch))})
         b = self._b(batch)
@@ -113,12 +113,12 @@ class HetLikelihood(Method):
         return Losses({"task": RowLoss(self._unlikely(output, own, batch))})
 
     def logvars(self, batch: Batch) -> dict[str, Tensor]:
-        """Return b of the rows with x*, (n, 1): the log-variance of their labels."""
+        """Return b for the rows with x*, (n, 1): the log-variance of their labels."""
         with torch.no_grad():
             return {"label": self._b(batch)[batch.privileged()[1], None]}
 
     def _b(self, batch: Batch) -> Tensor:
-        """Return b (B,); rows without x* have one value in common, which is learned too."""
+        """Return b (B,); rows without x* share one learned value."""
         xstar, has = batch.privileged()
         raw = self.variance(torch.cat([xstar, has[:, None]], 1)).squeeze(1)
         limit = self.settings.limit
@@ -126,7 +126,7 @@ class HetLikelihood(Method):
         return bounded
 
     def _unlikely(self, output: Tensor, b: Tensor, batch: Batch) -> Tensor:
-        """Return minus the log-likelihood of each row's label, (B,)."""
+        """Return the negative log-likelihood of each row's label, (B,)."""
         if not self._is_number:
             return self._of_classes(output, b, batch)
         mean, own = moments(output)
@@ -144,14 +144,14 @@ class HetLikelihood(Method):
         return -mean_log
 
     def _of_folds(self, batch: Batch) -> Tensor:
-        """Return the mean loss of the plain students that may learn from a row, (B,)."""
+        """Return the mean loss of the plain students trained on each row, (B,)."""
         each = [self.task.example_loss(net(batch.x), batch.y) for net in self.folds]
         learns = torch.stack([self._fold(batch) != k for k in range(len(each))])
         return torch.stack(each).where(learns, 0.0).sum(0) / (len(each) - 1)
 
     @torch.no_grad()
     def _held_out(self, batch: Batch) -> Tensor:
-        """Return the outputs of the plain student that did not learn from a row, (B, ...)."""
+        """Return the outputs of the plain student that was not trained on each row, (B, ...)."""
         outputs = torch.stack([net(batch.x) for net in self.folds.eval()])
         return outputs[self._fold(batch), torch.arange(len(batch.y), device=outputs.device)]
 

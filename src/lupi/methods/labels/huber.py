@@ -1,9 +1,9 @@
-"""Huber's loss: large errors pull no more than moderate ones. No x*: an arm that x* must beat.
+"""Huber's loss: large errors count no more than moderate ones. A baseline without x*.
 
     rho(e) = e^2 / 2 if |e| <= delta, else delta * (|e| - delta / 2),   e = y - m(x)
 
 Huber: "Robust estimation of a location parameter", Annals of Mathematical Statistics 1964. The
-student's log-variance is fitted beside its mean.
+student's log-variance is fitted separately.
 """
 
 from typing import ClassVar
@@ -18,14 +18,14 @@ from lupi.settings import Settings
 
 
 class HuberSettings(Settings):
-    """Which errors are large."""
+    """Settings of Huber's loss."""
 
     delta: float = Field(1.0, gt=0)
-    """From here on the loss is linear, in standard deviations of the target."""
+    """Error above which the loss is linear, in standard deviations of the target."""
 
 
 class Huber(Method):
-    """Train on x and y alone, with a loss that is linear in large errors."""
+    """Train on x and y with a loss that is linear in large errors."""
 
     name = "huber"
     summary = "no x*: a loss that is linear in large errors, for numbers"

@@ -1,9 +1,9 @@
-"""Label smoothing: no label is believed quite. No x*: an arm that x* must beat.
+"""Label smoothing: labels are mixed with the uniform distribution. A baseline without x*.
 
     loss = (1 - smoothing) * CE(y, f(x)) + smoothing * mean over classes of CE(class, f(x))
 
 Szegedy, Vanhoucke, Ioffe, Shlens, Wojna: "Rethinking the Inception architecture for computer
-vision", CVPR 2016. As a remedy for wrong labels: Lukasik et al., ICML 2020.
+vision", CVPR 2016. For noisy labels: Lukasik et al., ICML 2020.
 """
 
 from typing import ClassVar
@@ -16,17 +16,17 @@ from lupi.settings import Settings
 
 
 class LabelSmoothingSettings(Settings):
-    """How much labels are doubted."""
+    """Settings of label smoothing."""
 
     smoothing: float = Field(0.1, ge=0, lt=1)
-    """Share of the loss that goes to all classes alike."""
+    """Weight of the uniform distribution over classes."""
 
 
 class LabelSmoothing(Method):
-    """Train on x and labels that are mixed with all classes."""
+    """Train on x and smoothed labels."""
 
     name = "label-smoothing"
-    summary = "no x*: labels are mixed with all classes alike"
+    summary = "no x*: labels are mixed with the uniform distribution"
     uses_xstar = False
     output_kinds = ("classes",)
     Settings = LabelSmoothingSettings

@@ -1,14 +1,14 @@
-"""MIML-FCN+: a second network says from x* how much an example may lose (its slack).
+"""MIML-FCN+: a second network predicts the loss of an example (its slack) from x*.
 
     loss = mean of l + weight * mean of (l - slack(x*))^2,   l: the cross-entropy of an example
 
-An example that loses more than x* makes it expect weighs more, one that loses less weighs less:
-the gradient of its l is multiplied by 1 + 2 * weight * (l - slack).
+Examples with a higher loss than predicted weigh more, examples with a lower loss weigh less: the
+gradient of l is multiplied by 1 + 2 * weight * (l - slack).
 
 Yang, Zhou, Cai, Ong: "MIML-FCN+: Multi-instance Multi-label Learning via Fully Convolutional
 Networks with Privileged Information", CVPR 2017; one label and shared convolutions as in Lambert,
-Sener, Savarese, CVPR 2018. What is ours: the slack network fits the losses at full weight (a
-network whose gradient is multiplied by 1e-8 would not learn), and does not move the convolutions.
+Sener, Savarese, CVPR 2018. Deviations: the slack network fits the losses at full weight (with a
+gradient multiplied by 1e-8 it would not learn), and does not train the convolutions.
 """
 
 from typing import ClassVar, Literal
@@ -26,23 +26,23 @@ from lupi.settings import Settings
 
 
 class MimlFcnSettings(Settings):
-    """How much the slack counts, and whether x* sets it."""
+    """Settings of MIML-FCN+."""
 
     weight: float = Field(0.1, ge=0)
-    """Of the squared distance between loss and slack, as far as the student is concerned. The
-    CVPR 2018 paper has 1e-8."""
+    """Weight of the squared distance between loss and slack in the student's loss. The CVPR 2018
+    paper uses 1e-8."""
     reading: Literal["paper", "official"] = "paper"
-    """`official` is the authors' code of the CVPR 2018 paper: the slack is the sum of the
-    student's own largest outputs over the batch, and x* never enters."""
+    """`official`: as in the code of the CVPR 2018 paper, where the slack is the sum of the
+    student's own largest outputs over the batch, and x* is not used."""
 
 
 class MimlFcn(Method):
-    """Train with losses pulled towards what x* lets expect."""
+    """Train with losses pulled towards those predicted from x*."""
 
     name = "miml-fcn"
     summary = "a second network predicts each example's loss from x*"
     uses_xstar = True
-    output_kinds = ("classes",)  # the slack is never negative, and neither may the loss be
+    output_kinds = ("classes",)  # the slack is never negative, so the loss must not be negative
     Settings = MimlFcnSettings
     search: ClassVar[Space] = {
         "settings.weight": Range(low=0.01, high=0.5, log=True),
@@ -85,7 +85,7 @@ class MimlFcn(Method):
         return Losses({"task": RowLoss(each)}, {"slack": slack})
 
     def _slack(self, x: Tensor, xstar: Tensor) -> Tensor:
-        """Return what x* lets expect of the loss of each row, never negative."""
+        """Return the predicted loss of each row, which is never negative."""
         if self.task.xstar_kind == "region":
             xstar = trunk_features(self.net, restrict(x, xstar))
         return F.softplus(self.slack(xstar)).squeeze(1)

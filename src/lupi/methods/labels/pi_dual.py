@@ -1,12 +1,12 @@
-"""Pi-DUAL: x* decides how far a label is the class, and how far it is noise that x* explains.
+"""Pi-DUAL: a gate on x* separates labels explained by x from noise explained by x*.
 
     logits = (1 - g(x*)) f(x) + g(x*) e(x*),   loss = CE(y, logits),   prediction: f(x)
 
 Wang, Ortiz-Jimenez, Jenatton, Collier, Kokiopoulou, Frossard: "Pi-DUAL: Using privileged
 information to distinguish clean from noisy labels", ICML 2024. The gate g, between 0 and 1, and
-the noise network e are perceptrons of x* and of a random vector for each row (`random_dim`), by
-which wrong labels can be learned by heart without f. What is ours: a row without x* has g = 0;
-small networks, for small tables.
+the noise network e are perceptrons on x* and a random vector for each row (`random_dim`), which
+allows them to memorise wrong labels without f. Deviations: a row without x* has g = 0; the networks
+are small, for small tables.
 """
 
 from pydantic import Field
@@ -18,19 +18,19 @@ from lupi.settings import Settings
 
 
 class PiDualSettings(Settings):
-    """The gate, and the network of noise."""
+    """Settings of the gate and the noise network."""
 
     random_dim: int = Field(8, ge=0, le=4096)
-    """Length of a random vector, fixed for each row, that gate and noise see beside x*."""
+    """Length of a fixed random vector for each row, an additional input of gate and noise."""
     n_hidden: int = Field(64, ge=1)
-    """Units of both hidden layers of either network."""
+    """Units of both hidden layers of each network."""
 
 
 class PiDual(Method):
-    """Train the student behind a gate that x* opens or shuts."""
+    """Train the student with a gate on x*."""
 
     name = "pi-dual"
-    summary = "x* tells labels that x explains from labels that are noise (ICML 2024)"
+    summary = "x* separates labels explained by x from label noise (ICML 2024)"
     uses_xstar = True
     kinds = ("vector",)
     output_kinds = ("classes",)
@@ -44,7 +44,7 @@ class PiDual(Method):
         self.random = RandomVectors(settings.random_dim)
 
     def loss(self, batch: Batch) -> Losses:
-        """Return the loss of the labels through the gate."""
+        """Return the loss of the gated outputs."""
         xstar, has = batch.privileged()
         seen = self.random.beside(xstar, batch)
         gate = self.gate(seen).sigmoid() * has[:, None]

@@ -1,14 +1,14 @@
-"""TRAM: a head that sees x* trains the features, the student's own last layer reads them.
+"""TRAM: a head that sees x* trains the features; the student's last layer is fitted to them.
 
     min over phi, pi:  CE(y, pi(phi(x), x*)),      min over psi:  CE(y, psi(stop(phi(x))))
 
 Collier, Jenatton, Kokiopoulou, Berent: "Transfer and marginalize: explaining away label noise
-with privileged information", ICML 2022. psi has no gradient into phi, and fits the labels averaged
-over x*. The head pi is that of the authors' public code. What is ours: a row without x* goes
-through pi with no embedding of x*; of a region, pi sees phi of the blacked-out image.
+with privileged information", ICML 2022. psi passes no gradient to phi, and fits the labels averaged
+over x*. The head pi is that of the authors' public code. Deviations: for a row without x*, the
+embedding of x* is zero; for a region, pi sees phi of the blacked-out image.
 
-With `random_dim`, pi also sees a random vector that every row has for good, by which it learns
-wrong labels by heart so that phi need not. Ortiz-Jimenez, Collier, Nawalgaria, D'Amour, Berent,
+With `random_dim`, pi also sees a fixed random vector for each row, which allows it to memorise
+wrong labels so that phi does not have to. Ortiz-Jimenez, Collier, Nawalgaria, D'Amour, Berent,
 Jenatton, Kokiopoulou: "When does privileged information explain away label noise?", ICML 2023.
 """
 
@@ -29,18 +29,18 @@ from lupi.settings import Settings
 
 
 class TramSettings(Settings):
-    """Where the network divides, and the head that sees x*."""
+    """Settings of the head that sees x*, and where the network is split."""
 
     head: str | None = None
-    """The part of the student that gives no gradient to the features before it; by default its
-    last linear layer."""
+    """The part of the student that passes no gradient to the features; by default its last
+    linear layer."""
     n_hidden: int = Field(1024, ge=1)
     """Units of both hidden layers of the head that sees x*."""
     region_input: Literal["blackout", "box"] = "blackout"
-    """What that head sees of a region: features of the `blackout` image, or the four numbers of
+    """Input of that head for a region: features of the `blackout` image, or the four numbers of
     the `box`."""
     random_dim: int = Field(0, ge=0, le=4096)
-    """Length of a random vector, fixed for each row, that the head sees beside x*."""
+    """Length of a fixed random vector for each row, an additional input of that head."""
 
 
 class JointHead(nn.Module):
@@ -61,10 +61,10 @@ class JointHead(nn.Module):
 
 
 class Tram(Method):
-    """Train features with x*, and the student's own last layer on them without x*."""
+    """Train features with x*, and the student's last layer on them without x*."""
 
     name = "tram"
-    summary = "features learn through a head that sees x* (ICML 2022)"
+    summary = "features are trained through a head that sees x* (ICML 2022)"
     uses_xstar = True
     Settings = TramSettings
 
@@ -75,8 +75,8 @@ class Tram(Method):
         check_learned(net, self._own_head, task.example(), self.name)
         if seen[0].dim() != 2:
             raise LupiError(
-                f"head: what enters {settings.head!r} is {tuple(seen[0].shape[1:])} per row; tram "
-                "joins vectors with x*: name a part that follows the flattening"
+                f"head: the input of {settings.head!r} is {tuple(seen[0].shape[1:])} per row; tram "
+                "needs vectors: name a part after the flattening"
             )
         if task.places == "words" and settings.region_input == "box":
             raise LupiError("region_input: the words of a text have no box; use blackout")
@@ -90,7 +90,7 @@ class Tram(Method):
         self.random = RandomVectors(settings.random_dim)
 
     def loss(self, batch: Batch) -> Losses:
-        """Return the loss of the head that sees x*, plus that of the student's own."""
+        """Return the losses of the head that sees x* and of the student's own head."""
         xstar, has = self._xstar(batch)
         with entering(self._own_head, cut=True) as seen:
             output = self.net(batch.x)
@@ -120,7 +120,7 @@ class Tram(Method):
 
     @torch.no_grad()
     def _features(self, batch: Batch, mask: Tensor, has: Tensor) -> Tensor:
-        """Return phi of the blacked-out images, without a graph; zeros for rows without x*."""
+        """Return phi of the blacked-out images, without gradients; zeros for rows without x*."""
         x, whole = batch.x, batch.whole
         features = mask.new_zeros(len(x), self._n_features)
         if whole.any_xstar(has):

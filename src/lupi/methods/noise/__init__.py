@@ -1,1 +1,1 @@
-"""Methods whose noise x* sets, or that noise alone makes."""
+"""Methods that add noise to activations."""

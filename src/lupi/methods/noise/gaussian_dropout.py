@@ -1,9 +1,9 @@
-"""Gaussian dropout: multiplicative noise of one fixed variance. Answers: is it only noise?
+"""Gaussian dropout: multiplicative noise of one fixed variance. A control without x*.
 
     z = h * (1 + sqrt(variance) * eps),   eps ~ N(0, 1)
 
 Srivastava et al.: "Dropout", JMLR 2014, section 10. The paper's baseline has variance 1. As a
-control of het-dropout it needs the same sites, the same sharing of draws and a matched variance.
+control for het-dropout it should have the same sites, shared draws and a matched variance.
 """
 
 import math
@@ -24,23 +24,23 @@ from lupi.settings import Settings
 
 
 class GaussianDropoutSettings(Settings):
-    """Where the noise enters, how strong it is, and what shares a draw."""
+    """Sites, variance and draws of the noise."""
 
     sites: tuple[str, ...] | None = None
     """Names or patterns, such as `trunk.site2` or `head.*`; by default every dropout layer."""
     variance: float = Field(1.0, gt=0, le=1000)
     draw: Draw | None = None
-    """What shares a draw: `unit` (every entry has its own), `place`, `channel` or `example`; by
+    """What shares a draw: `unit` (one draw per entry), `place`, `channel` or `example`; by
     default `channel` at feature maps and sequences, `unit` at vectors."""
     distribution: Distribution = "gaussian"
-    """`bernoulli` drops what shares a draw, at the rate that has the same variance."""
+    """`bernoulli` drops all values that share a draw, at the rate with the same variance."""
 
 
 class GaussianDropout(Method):
     """Train on x and y under noise of a fixed variance."""
 
     name = "gaussian-dropout"
-    summary = "noise of one fixed variance at the sites, no x*"
+    summary = "noise with one fixed variance at the sites, no x*"
     uses_xstar = False
     output_kinds = ("classes", "gaussian", "tokens")
     Settings = GaussianDropoutSettings

@@ -1,10 +1,10 @@
-"""Heteroscedastic dropout: x* sets the variance of the noise, and is gone at test time.
+"""Heteroscedastic dropout: x* sets the variance of the noise in training.
 
     z = h(x) * (1 + sqrt(h*(x*)) * eps),   loss = cross-entropy + beta * D(h*(x*), h0)
 
 Lambert, Sener, Savarese: "Deep Learning under Privileged Information Using Heteroscedastic
-Dropout", CVPR 2018. What is ours: draws that are shared over places, a prior variance h0 that may
-depend on x*, smooth divergences D, a budget, and sites other than the fully connected layers.
+Dropout", CVPR 2018. Additions: draws shared over places, a prior variance h0 that may depend on x*,
+smooth divergences D, a budget, and sites other than the fully connected layers.
 """
 
 import math
@@ -37,7 +37,7 @@ from lupi.search import Range, Space
 
 
 class HetDropout(Method):
-    """Train under noise whose variance x* sets."""
+    """Train with noise whose variance depends on x*."""
 
     name = "het-dropout"
     summary = "x* sets the variance of the noise at the sites (CVPR 2018)"
@@ -63,14 +63,14 @@ class HetDropout(Method):
 
     @classmethod
     def searched(cls, settings: Mapping[str, Any]) -> Space:
-        """Return all ranges, without that of the penalty where there is no h*."""
+        """Return the search ranges, without the penalty's if there is no h*."""
         has_hstar = HetDropoutSettings.parse(settings, "settings").has_hstar
         return {k: v for k, v in cls.search.items() if has_hstar or k != "settings.beta"}
 
     def stages(self) -> tuple[Stage, ...]:
-        """Return one stage, or the curriculum's three.
+        """Return one stage, or the three stages of the curriculum.
 
-        The paper fine-tunes; its code starts from a trained plain network, and so does this.
+        Like the authors' code, the curriculum starts from a trained plain network.
         """
         phases = self.settings.curriculum
         if not phases:
@@ -88,7 +88,7 @@ class HetDropout(Method):
         )
 
     def train(self, mode: bool = True) -> Self:
-        """Train, but keep batch norms of the convolutions that a curriculum froze in `eval()`."""
+        """Set the mode; batch norms of convolutions that a curriculum froze stay in `eval()`."""
         super().train(mode)
         trunk = getattr(self.net, "trunk", None)
         if mode and self.settings.curriculum and self.stage != "plain" and trunk is not None:
@@ -97,7 +97,7 @@ class HetDropout(Method):
         return self
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Return the student's weights, and those of h* with a learning rate of their own."""
+        """Return the student's weights, and those of h* with their own learning rate."""
         s, hstar = self.settings, list(self.noise.parameters())
         if not hstar or (s.hstar_lr == 1 and s.hstar_weight_decay is None):
             return super().parameter_groups()
@@ -108,11 +108,11 @@ class HetDropout(Method):
         ]
 
     def start_epoch(self, epoch: int) -> None:
-        """Set how much of the variance there is in an epoch of the warm-up."""
+        """Set the scale of the variance during the warm-up."""
         self.noise.set_strength(min(1.0, epoch / (self.settings.warmup_epochs + 1)))
 
     def loss(self, batch: Batch) -> Losses:
-        """Return the task's loss under noise, plus the penalty; in stage `plain`, without both."""
+        """Return the task's loss under noise and the penalty; in stage `plain`, the plain loss."""
         if self.stage == "plain":
             return Losses({"task": self.task_loss(self.net(batch.x), batch)})
         seen, has = self._seen(batch)
@@ -135,15 +135,15 @@ class HetDropout(Method):
         return math.log(n_draws) - log_likelihoods.logsumexp(0)
 
     def logvars(self, batch: Batch) -> Mapping[str, Tensor]:
-        """Return log h*(x*) at each site for the rows that have x*."""
+        """Return log h*(x*) at each site for the rows with x*."""
         shapes = self._shapes
-        if self.task.places == "words":  # as many as the longest text of the batch has
+        if self.task.places == "words":  # the length of the longest text in the batch
             n_words = (batch.x.shape[1],)
             shapes = {name: found.with_places(n_words) for name, found in shapes.items()}
         return self.noise.logvars(shapes, *self._seen(batch, every_row=True))
 
     def _seen(self, batch: Batch, every_row: bool = False) -> tuple[dict[str, Tensor], Tensor]:
-        """Return what h* sees at each site, and the rows (B,) that have it."""
+        """Return the input of h* at each site, and the rows (B,) that have it."""
         xstar, has = batch.privileged()
         at_places = xstar
         if self.settings.sees_words:
@@ -160,10 +160,12 @@ class HetDropout(Method):
         return seen | dict.fromkeys(self._flat, features), has
 
     def _passing(self, batch: Batch) -> Tensor:
-        """Return which rows (B,) of a batch, in random order, pass the student's convolutions."""
+        """Return the random subset of rows (B,) that pass through the student's convolutions."""
         frac: float = self.settings.xstar_pass_frac
         if frac < 1 and batch.whole is not WHOLE:
-            raise LupiError("xstar_pass_frac: not with several processes, nor with accumulate")
+            raise LupiError(
+                "xstar_pass_frac is not supported with several processes or with accumulate"
+            )
         passing: Tensor = torch.arange(len(batch.y)) < math.ceil(frac * len(batch.y))
         return passing
 
@@ -178,7 +180,7 @@ class HetDropout(Method):
         return features
 
     def _count_features(self) -> int:
-        """Return how many features the shared convolutions give."""
+        """Return the number of features of the shared convolutions."""
         check_trunk(self.net, "fc_input: blackout", "use `fc_input: box`, or ")
         return trunk_features(self.net, self.task.example()).shape[1]
 
@@ -210,7 +212,7 @@ class HetDropout(Method):
         return dropout_variance(site_module(self.net, site))
 
     def _hstars(self) -> dict[str, nn.Module]:
-        """Build the networks of x*, by the kind of x* and the shape at the site."""
+        """Build the networks h*, depending on the kind of x* and the shape at the site."""
         s, n_xstar = self.settings, self.task.xstar_dim
         if self.task.xstar_kind == "vector":
             return {
@@ -235,15 +237,15 @@ class HetDropout(Method):
 
 
 def _of_region(prior: Callable[[Tensor], Tensor], seen: Tensor) -> Tensor:
-    """Return the prior of the region, which is the first channel of what h* sees."""
+    """Return the prior of the region, which is the first channel of the input of h*."""
     return prior(seen[:, :1])
 
 
 def _site_shapes(net: nn.Module, task: Task, settings: HetDropoutSettings) -> dict[str, SiteShape]:
-    """Return the sites that are named, or the usual ones.
+    """Return the named sites, or the default ones.
 
-    Where x* marks a region it is the last but one site that has places: deep enough for
-    features that mean something, with enough places left to tell inside from outside.
+    If x* marks a region, the default is the second-to-last site with places: deep enough for
+    meaningful features, with enough places to separate inside from outside.
     """
     if settings.sites is None and task.xstar_kind == "region":
         marked = {name: m for name, m in find_sites(net, ["*"]).items() if isinstance(m, Site)}

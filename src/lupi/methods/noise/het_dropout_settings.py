@@ -1,4 +1,4 @@
-"""What can be set of heteroscedastic dropout, and which settings have no effect together."""
+"""Settings of heteroscedastic dropout, and checks for settings without effect."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -16,74 +16,74 @@ from lupi.settings import Settings
 
 
 class Curriculum(Settings):
-    """After a plain student: h* alone, then the student's head alone. Defaults: the paper's."""
+    """Training in stages: a plain student, then h*, then the student's head; the paper's values."""
 
     plain: dict[str, Any] = Field(default_factory=dict)
-    """Training settings of the plain student that differ from the run's: those of `no-xstar`."""
+    """Training settings of the plain student that differ from the run's."""
     tower_epochs: int = Field(8, ge=1)
-    """Phase 1, which trains h*."""
+    """Number of epochs that train h*."""
     tower_lr: float = Field(1e-3, gt=0, le=100)
     tower_batch_size: int = Field(128, ge=1)
     lr: float = Field(1e-7, gt=0, le=100)
-    """Phase 2, which freezes h* and fine-tunes the student's `head` (all of it, if it has none)."""
+    """Learning rate of the stage that freezes h* and fine-tunes the student's `head`."""
     batch_size: int = Field(256, ge=1)
 
 
 class HetDropoutSettings(Settings):
-    """Where noise enters, what shares a draw, what h0 says, and how h* learns."""
+    """Sites, draws and prior of the noise, and how h* is trained."""
 
     sites: tuple[str, ...] | None = None
-    """Names or patterns, such as `trunk.site2` or `head.*`; `output` is behind the network. By
-    default every dropout layer; for a region, the last but one site with places."""
+    """Names or patterns, such as `trunk.site2` or `head.*`; `output` is the network's output. By
+    default every dropout layer; for a region, the second-to-last site with places."""
     draw: Draw | None = None
-    """What shares a draw: `unit` (every entry has its own, the paper), `place`, `channel` or
+    """What shares a draw: `unit` (one draw per entry, as in the paper), `place`, `channel` or
     `example`; by default `channel` at feature maps and sequences, `unit` at vectors."""
     distribution: Distribution = "gaussian"
-    """`bernoulli` drops what shares a draw; for a variance that is fixed (`learn: false`)."""
+    """`bernoulli` drops all values that share a draw; for a fixed variance (`learn: false`)."""
     form: Form = "multiplicative"
-    """`additive`: for noise at logits or outputs."""
+    """`additive`: for noise on logits or outputs."""
     prior: float | RegionPrior | None = None
     """The prior variance h0: a number, or `{inside: 0, outside: 1}` at sites with places. By
-    default that of the dropout layer it replaces; for a region, 0 inside and 1 outside."""
+    default the variance of the replaced dropout layer; for a region, 0 inside and 1 outside."""
     learn: bool = True
-    """Whether h* is a network of x* that starts at h0; if not, the variance stays h0(x*)."""
+    """Whether to learn h*, starting at h0; if not, the variance stays h0(x*)."""
     beta: float = Field(0.01, ge=0)
-    """Weight of the penalty on leaving the prior."""
+    """Weight of the penalty."""
     penalty: PenaltyName = "kl"
     """Divergence of h* from h0: kl, l2-squared and huber are smooth, l2 (the paper) and l1 not."""
     budget: Budget = "batch"
-    """Keep the mean variance of a `batch`, or of each `example`: h* only says where noise goes.
-    With `none` it decides how much there is, too, and makes it small."""
+    """Keep the mean variance of a `batch` or of each `example` constant, so that h* only
+    distributes the noise. With `none`, h* also sets its amount, and reduces it."""
     hstar_lr: float = Field(1.0, gt=0, le=1000)
     """Learning rate of h*, as a multiple of the student's."""
     hstar_weight_decay: float | None = Field(None, ge=0)
     """Weight decay of h*; by default the student's."""
     warmup_epochs: int = Field(0, ge=0)
-    """Epochs over which the variance rises to its full size."""
+    """Epochs over which the variance increases to its full size."""
     missing: Missing = "mean"
-    """Rows without x*: `mean` variance of the others, the `prior`'s, or `none`."""
+    """Variance of rows without x*: the `mean` of the others, the `prior`, or `none`."""
     n_samples: int = Field(1, ge=1, le=64)
-    """Draws per example, through the part of the network after the first site only."""
+    """Draws per example; only the part of the network after the first site is repeated."""
     objective: Literal["mean", "marginal"] = "mean"
-    """Over draws: `mean` of the losses (the paper), or `marginal`: minus the log of the mean
-    likelihood."""
+    """Loss over draws: the `mean` of the losses (as in the paper), or `marginal`: the negative log
+    of the mean likelihood."""
     fc_input: Literal["blackout", "box"] = "blackout"
-    """What h* sees of a region at sites without places: the `blackout` image through the
-    student's own convolutions, as in the paper, or the four numbers of the `box`."""
+    """Input of h* for a region at sites without places: the `blackout` image, passed through the
+    student's convolutions as in the paper, or the four numbers of the `box`."""
     xstar_pass_frac: float = Field(1.0, gt=0, le=1)
-    """Fraction of each batch whose blackout images pass the convolutions; the rest count as rows
-    without x*. It saves time."""
+    """Fraction of each batch whose blackout images pass through the convolutions; the others count
+    as rows without x*. Smaller is faster."""
     sees_words: bool = False
-    """Of texts: whether h* sees which word is where, beside the rationale."""
+    """Whether h* also sees the words (texts only)."""
     per_channel: bool = False
-    """At sites with places: a variance for each channel, or one for all."""
+    """Whether each channel has its own variance (sites with places)."""
     kernel: Literal[1, 3, 5] = 1
-    """At sites with places: how much of x* around a place h* sees; 1 is the place alone."""
+    """Kernel size of h* over x*; 1 means the place itself (sites with places)."""
     reading: ReadingName = "paper"
-    """`official` is the authors' code: ReLU log-variance, penalty beta * ||sigma||;
-    `official-translation` that for sentences, which has no ReLU."""
+    """`official`: as in the authors' code, with ReLU log-variance and penalty beta * ||sigma||;
+    `official-translation`: as in their translation code, without ReLU."""
     curriculum: Literal[False] | Curriculum = False
-    """Train in phases, as the paper does with 600K images: `true`, or keys of the phases."""
+    """Train in stages, as the paper does with 600K images: `true`, or settings of the stages."""
 
     @field_validator("curriculum", mode="before")
     @classmethod
@@ -92,7 +92,7 @@ class HetDropoutSettings(Settings):
 
     @property
     def has_hstar(self) -> bool:
-        """Whether there is a network of x*."""
+        """Whether there is a network h*."""
         return self.learn or self.reading != "paper"
 
 
@@ -103,7 +103,7 @@ def check_effects(
     is_sequence: bool,
     of_words: bool = False,
 ) -> None:
-    """Refuse settings that can't be, or would have no effect at these sites."""
+    """Raise an error for settings that are invalid or have no effect at these sites."""
     s = settings
     flat = [name for name, found in shapes.items() if not found.places]
     placed = [name for name, found in shapes.items() if found.places]
@@ -111,9 +111,11 @@ def check_effects(
         where = f"{flat[0]} has no places" if flat else "x* marks no region here"
         raise LupiError(f"prior: inside and outside need sites with places; {where}")
     if s.n_samples > 1 and is_sequence:
-        raise LupiError(f"n_samples: got {s.n_samples}; a network of sequences takes one draw")
+        raise LupiError(
+            f"n_samples: got {s.n_samples}; networks of sequences support only one draw"
+        )
     if s.curriculum and not s.has_hstar:
-        raise LupiError("curriculum: it trains h* first; with `learn: false` there is none")
+        raise LupiError("curriculum trains h* first, but with `learn: false` there is no h*")
     if s.distribution == "bernoulli" and s.has_hstar:
         raise LupiError("distribution: bernoulli gives h* no gradient; add `learn: false`")
     if s.distribution == "bernoulli" and s.form == "additive":
@@ -145,4 +147,4 @@ def _refuse(settings: HetDropoutSettings, names: Iterable[str], why: str) -> Non
     for name in names:
         value = getattr(settings, name)
         if value != HetDropoutSettings.model_fields[name].default:
-            raise LupiError(f"{name}: {value!r} has no effect {why}; leave it out")
+            raise LupiError(f"{name}: {value!r} has no effect {why}; remove it")

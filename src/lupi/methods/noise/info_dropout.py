@@ -1,4 +1,4 @@
-"""Information dropout: the network itself sets the noise at its layers, from x. No x*.
+"""Information dropout: the network sets the noise at its layers from x, without x*.
 
     z = h * exp(alpha(h) * eps),   eps ~ N(0, 1),   0 < alpha <= alpha_max
     loss = cross-entropy + beta / n_train * sum over units of log(alpha_max / alpha)
@@ -6,8 +6,8 @@
 The second term is the divergence of z from a log-uniform prior, up to a constant.
 
 Achille, Soatto: "Information Dropout: Learning Optimal Representations Through Noisy
-Computation", PAMI 2018. What is ours: alpha is a function of the layer's output h, where the
-paper takes the layer's input, so that it can be attached to any site.
+Computation", PAMI 2018. Deviation: alpha is a function of the layer's output h, so that it can be
+attached to any site; the paper uses the layer's input.
 """
 
 from functools import partial
@@ -25,28 +25,28 @@ from lupi.search import Range, Space
 from lupi.settings import Settings
 
 ALPHA_MIN = 0.001
-"""Keeps the divergence finite; the authors' value."""
+"""Minimum of alpha, which keeps the divergence finite; the authors' value."""
 
 
 class InfoDropoutSettings(Settings):
-    """Where the noise enters, how strong it may be, and what little noise costs."""
+    """Sites, maximum strength and penalty of the noise."""
 
     sites: tuple[str, ...] | None = None
     """Names or patterns, such as `trunk.site2` or `head.*`; by default every dropout layer."""
     beta: float = Field(3.0, ge=0)
     """Weight of the divergence."""
     alpha_max: float = Field(0.3, gt=0, le=5)
-    """The largest standard deviation of log z."""
+    """Maximum standard deviation of log z."""
     reading: Literal["paper", "official"] = "paper"
-    """`official` is the code of the CVPR 2018 paper: divided by the rows of a batch, not by
-    those of the training set."""
+    """`official`: as in the code of the CVPR 2018 paper, the divergence is divided by the batch
+    size instead of the number of training rows."""
 
 
 class InfoDropout(Method):
     """Train under noise whose strength is learned from x."""
 
     name = "info-dropout"
-    summary = "noise of a learned strength that depends on x, no x*"
+    summary = "noise whose strength is learned from x, no x*"
     uses_xstar = False
     Settings = InfoDropoutSettings
     search: ClassVar[Space] = {
@@ -75,10 +75,10 @@ class InfoDropout(Method):
         return Losses({"task": self.task_loss(output, batch), "divergence": divergence})
 
     def _noise(self, name: str, batch: Batch, divergences: list[Tensor], h: Tensor) -> Tensor:
-        """Return h under noise; add the site's divergence (B,), a sum over units, to the list."""
+        """Return h with noise; append the site's divergence (B,), a sum over units, to the list."""
         largest = self.settings.alpha_max
         alpha = ALPHA_MIN + largest * torch.sigmoid(self.alphas[self._indices[name]](h))
-        # 0 where the noise is as strong as it may be
+        # 0 at the maximum noise
         units = -torch.log(alpha / (ALPHA_MIN + largest))
         divergences.append(units.flatten(1).sum(1))
         return h * torch.exp(alpha * batch.whole.draw(torch.randn_like, h))

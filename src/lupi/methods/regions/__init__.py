@@ -1,1 +1,1 @@
-"""Methods for x* that says where to look."""
+"""Methods for an x* that marks a region of x."""

@@ -1,15 +1,15 @@
-"""Contrast examples: taking the region out of x must make the label less likely, by a margin.
+"""Contrast examples: removing the region from x must make the label less likely by a margin.
 
     m(x) = log p(y | x) - log p(not y | x)
     loss = cross-entropy(f(x), y) + weight * phi((m(x) - m(x without the region)) / mu)
 
 phi(t) is max(0, 1 - t), as in the paper, or log(1 + exp(-t)). Zaidan, Eisner, Piatko: "Using
 'Annotator Rationales' to Improve Machine Learning for Text Categorization", NAACL 2007. Its linear
-SVM has the constraint y w (x - v) >= mu (1 - xi), where v is document x without one rationale: of a
-linear student, the loss of a further example (x - v) / mu. `weight` is its C_contrast / C; weight
-decay plays the part of 1 / C. What is ours: cross-entropy on the documents themselves, students
-that are not linear, several classes, and one rationale of each row per step, drawn anew, where the
-paper has them all at once. Of an image the whole region is taken out.
+SVM has the constraint y w (x - v) >= mu (1 - xi), where v is document x without one rationale. For
+a linear student, this is the loss of an additional example (x - v) / mu. `weight` is its C_contrast
+/ C; weight decay corresponds to 1 / C. Deviations: cross-entropy on the documents, nonlinear
+students, several classes, and one random rationale of each row per step instead of all. For an
+image, the whole region is removed.
 """
 
 from typing import ClassVar, Literal
@@ -28,24 +28,24 @@ from lupi.settings import Settings
 
 
 class ContrastSettings(Settings):
-    """By how much a contrast example has to be worse, and how much that counts."""
+    """Margin and weight of the contrast."""
 
     weight: float = Field(1.0, ge=0)
-    """Of a row's contrast, beside its own loss, which counts 1: the paper's C_contrast / C."""
+    """Weight of a row's contrast relative to its own loss: the paper's C_contrast / C."""
     mu: float = Field(1.0, gt=0)
-    """The margin, in log-odds of the label, that x has to keep over its contrast."""
+    """Margin between x and its contrast, in log-odds of the label."""
     loss: Literal["hinge", "logistic"] = "hinge"
-    """hinge: the paper's; logistic: what cross-entropy is to the example (x - v) / mu."""
+    """`hinge`: as in the paper; `logistic`: the cross-entropy of the example (x - v) / mu."""
     remove: Literal["span", "region"] | None = None
-    """What a contrast lacks: one `span` of the rationale, or the whole `region`. By default a
-    span of texts, as in the paper, and the region of images, which have no spans."""
+    """What is removed: one `span` of the rationale, or the whole `region`. By default a span for
+    texts, as in the paper, and the region for images."""
 
 
 class Contrast(Method):
-    """Train to be less sure of the label where the region is missing."""
+    """Train to be less certain of the label if the region is missing."""
 
     name = "contrast"
-    summary = "x has to beat x without its region by a margin (NAACL 2007)"
+    summary = "removing the region must lower the label's score (NAACL 2007)"
     uses_xstar = True
     kinds = ("region",)
     output_kinds = ("classes",)
@@ -60,7 +60,7 @@ class Contrast(Method):
         super().__init__(net, task, settings)
         of_words = task.places == "words"
         if settings.remove == "span" and not of_words:
-            raise LupiError("remove: spans are of texts; an image lacks its whole `region`")
+            raise LupiError("remove: span is for texts; use `region` for images")
         self._removes_span = of_words and settings.remove != "region"
 
     def loss(self, batch: Batch) -> Losses:
@@ -74,7 +74,7 @@ class Contrast(Method):
                 removed = self._removed(region[has], batch)
                 without_it = self.net(without(batch.x[has], removed))
             gain = log_odds(output[has], batch.y[has]) - log_odds(without_it, batch.y[has])
-            # An empty region takes nothing out, and there is nothing to contrast.
+            # An empty region removes nothing, so there is no contrast.
             each = self._phi(gain / self.settings.mu) * removed.flatten(1).amax(1)
             contrasts[has] = each.to(plain.dtype)
         contrast = RowLoss(contrasts, self.settings.weight)

@@ -1,15 +1,15 @@
-"""Group orthogonal networks: some channels see the object only, the others the surroundings.
+"""Group orthogonal networks: some channels respond to the object, the others to the background.
 
     h = [f, b],   z = [f * F, b * B]
     loss = L(head(z)) + L(mean of f * F) + L(mean of b * B)
            + suppression * (||f * (1 - F)||^2 + ||b * (1 - B)||^2)
 
-h is the last convolutional map, f its foreground and b its background channels; F and B are 1
-where the object and where the surroundings are. At test time nothing is masked: z = h.
+h is the last convolutional map, f its foreground and b its background channels; F and B are the
+masks of object and background. At test time nothing is masked: z = h.
 
 Chen, Jin, Feng, Yan: "Training Group Orthogonal Neural Networks with Privileged Information",
-IJCAI 2017; suppression as in Lambert, Sener, Savarese, CVPR 2018. The student's own head sees z,
-where GoCNN has a mean and a single layer.
+IJCAI 2017; suppression as in Lambert, Sener, Savarese, CVPR 2018. The student's own head sees z;
+GoCNN uses a mean and a single layer.
 """
 
 from typing import ClassVar
@@ -29,21 +29,21 @@ from lupi.settings import Settings
 
 
 class GoCNNSettings(Settings):
-    """How channels are divided, and how strongly they are kept to their region."""
+    """Division of the channels, and weight of the suppression."""
 
     suppression: float = Field(1 / 320, ge=0)
     """Weight of the squared responses in the wrong region; GoCNN itself has 1/32."""
     foreground_frac: float = Field(0.75, gt=0, lt=1)
-    """The part of the channels that sees the object."""
+    """Fraction of the channels for the object."""
     site: str | None = None
-    """The map that is divided, such as `trunk.site2`; by default the last one."""
+    """Map whose channels are divided, such as `trunk.site2`; by default the last one."""
 
 
 class GoCNN(Method):
-    """Train with channels that respond to the object only, and others to the rest only."""
+    """Train with separate channels for object and background."""
 
     name = "gocnn"
-    summary = "channels divided between object and surroundings, told apart by x*"
+    summary = "separate channels for object and background, given by x*"
     uses_xstar = True
     places = ("pixels",)
     kinds = ("region",)
@@ -61,7 +61,7 @@ class GoCNN(Method):
         n_channels, self._size = shape[0], (shape[1], shape[2])
         if n_channels < 2:
             raise LupiError(
-                f"site: {self._name} has one channel; it can't be divided in two groups"
+                f"site: {self._name} has only one channel, which can't be divided into two groups"
             )
         n_foreground = round(settings.foreground_frac * n_channels)
         self._n_foreground = min(max(n_foreground, 1), n_channels - 1)
@@ -96,10 +96,10 @@ class GoCNN(Method):
         )
 
     def _regions(self, mask: Tensor, has: Tensor) -> tuple[Tensor, Tensor]:
-        """Return where object and surroundings are, (B, 1, h, w) each.
+        """Return the masks of object and background, (B, 1, h, w) each.
 
-        A place of the map that holds some of both belongs to both; so does every place of a
-        row without x*, which switches its suppression off.
+        A place of the map that contains parts of both belongs to both; so does every place of a
+        row without x*, which disables its suppression.
         """
         missing = (~has).to(mask.dtype)[:, None, None, None]
         foreground = F.adaptive_max_pool2d(mask, self._size)

@@ -1,10 +1,10 @@
-"""Multi-task learning: a second head predicts x* itself, and is thrown away after training.
+"""Multi-task learning: a second head predicts x*, and is discarded after training.
 
     loss = cross-entropy + weight * smooth-L1(head(z), x*),   z: the last convolutional map
 
 The baseline "Multi-Task w/ B.Box" of Lambert, Sener, Savarese, CVPR 2018; the idea is Caruana's:
-"Multitask Learning", Machine Learning 1997. What is ours: x* may also be a vector, which the
-head then regresses, and the head reads the last site where a network has no map.
+"Multitask Learning", Machine Learning 1997. Additions: x* may also be a vector, and the head reads
+the last site if a network has no map.
 """
 
 from typing import ClassVar
@@ -24,19 +24,19 @@ from lupi.settings import Settings
 
 
 class MultitaskBoxSettings(Settings):
-    """How much the second task counts, and what its head sees."""
+    """Weight of the second task, and input of its head."""
 
     weight: float = Field(0.1, ge=0)
-    """Of the second task's loss."""
+    """Weight of the second task's loss."""
     site: str | None = None
-    """What the head reads, such as `trunk.site3`; by default the last convolutional map."""
+    """Input of the head, such as `trunk.site3`; by default the last convolutional map."""
 
 
 class MultitaskBox(Method):
-    """Train to predict the class, and the box (or the vector) that x* is."""
+    """Train to predict the target and x* (the box or the vector)."""
 
     name = "multitask-box"
-    summary = "a second head regresses the box, or the vector, that x* is"
+    summary = "a second head predicts x* (the box or the vector)"
     uses_xstar = True
     places = ("pixels",)
     Settings = MultitaskBoxSettings

@@ -1,12 +1,12 @@
-"""Multi-task learning: a decoder predicts the region place by place, and is thrown away.
+"""Multi-task learning: a decoder predicts the region, and is discarded after training.
 
     loss = cross-entropy + weight * binary-cross-entropy(decoder(z), mask)
 
 z is the last convolutional map. The baseline "Multi-Task w/ Mask" of Lambert, Sener, Savarese,
 CVPR 2018, with the decoder of Noh, Hong, Han: "Learning Deconvolution Network for Semantic
-Segmentation", ICCV 2015. How the decoder differs from DeconvNet's: see `lupi.nn.decoder`. What is
-ours: of a text, the decoder is a linear layer that tells from the vector of each word whether it
-belongs to the rationale.
+Segmentation", ICCV 2015. `lupi.nn.decoder` describes how the decoder differs from DeconvNet's.
+Addition: for texts, the decoder is a linear layer that predicts from each word vector whether the
+word belongs to the rationale.
 """
 
 from typing import ClassVar, Literal
@@ -26,25 +26,25 @@ from lupi.settings import Settings
 
 
 class MultitaskMaskSettings(Settings):
-    """What the decoder predicts, how much it counts, and how deep it is."""
+    """Target, weight and depth of the decoder."""
 
     weight: float = Field(0.1, ge=0)
-    """Of the decoder's loss."""
+    """Weight of the decoder's loss."""
     target: Literal["mask", "rgb"] = "mask"
-    """The black and white `mask` (cross-entropy), or the `rgb` of the blacked-out image
+    """The binary `mask` (cross-entropy), or the `rgb` blacked-out image
     (smooth L1)."""
     site: str | None = None
-    """The map that the decoder reads, such as `trunk.site3`; by default the last one. Of texts a
-    site with a vector per word."""
+    """Input of the decoder, such as `trunk.site3`; by default the last map. For texts, a site
+    with one vector per word."""
     n_convs: int = Field(2, ge=1, le=4)
     """Convolutions in each stage of the decoder."""
 
 
 class MultitaskMask(Method):
-    """Train to predict the class, and which pixels belong to the object."""
+    """Train to predict the target and the region."""
 
     name = "multitask-mask"
-    summary = "a decoder predicts the region of x* place by place"
+    summary = "a decoder predicts the region marked by x*"
     uses_xstar = True
     kinds = ("region",)
     Settings = MultitaskMaskSettings
@@ -61,7 +61,7 @@ class MultitaskMask(Method):
         example = task.example()
         maps = map_sites(net, example, settings.site)
         *_, (name, deepest) = maps.items()
-        shapes = [example.shape[1:], *maps.values()]  # from the image down to the deepest map
+        shapes = [example.shape[1:], *maps.values()]  # from the image to the deepest map
         sizes = dict.fromkeys((shape[1], shape[2]) for shape in reversed(shapes))
         sizes.pop((deepest[1], deepest[2]))
         n_out = 1 if settings.target == "mask" else example.shape[1]
@@ -70,12 +70,12 @@ class MultitaskMask(Method):
 
     def _build_for_words(self, net: nn.Module, task: Task, settings: MultitaskMaskSettings) -> None:
         if settings.target == "rgb" or settings.n_convs != 2:
-            raise LupiError("target: rgb and n_convs have no effect on texts; leave them out")
+            raise LupiError("target: rgb and n_convs have no effect for texts; remove them")
         sites = find_sites(net, ["*"] if settings.site is None else [settings.site])
         shapes = site_shapes(net, sites, task.example())
         of_words = [name for name, found in shapes.items() if len(found.places) == 1]
         if not of_words:
-            raise LupiError("site: the decoder reads a vector per word, as at `trunk.words`")
+            raise LupiError("site: the decoder needs one vector per word, as at `trunk.words`")
         self._site = find_sites(net, [of_words[-1]])
         self.word_decoder = nn.Linear(shapes[of_words[-1]].n_channels, 1)
 

@@ -1,12 +1,12 @@
-"""Right for the right reasons: the output must not depend on what lies outside the region.
+"""Right for the right reasons: a penalty on input gradients outside the region.
 
     loss = cross-entropy(f(x), y) + weight * sum_d (A_d * d/dx_d sum_k log p_k(x))^2
 
 A is 1 outside the region and 0 inside. Ross, Hughes, Doshi-Velez: "Right for the Right Reasons:
 Training Differentiable Models by Constraining their Explanations", IJCAI 2017. `weight` is its
 lambda_1. The paper sums both losses over rows; here both are means over the rows of the batch,
-which leaves their ratio as it is. What is ours: words have no gradient, so the gradient is taken
-by a factor at the vector of each word, which is 1.
+which does not change their ratio. Addition: words have no gradient, so the gradient is taken with
+respect to a factor of 1 on each word vector.
 """
 
 from typing import ClassVar
@@ -24,11 +24,11 @@ WORDS = "trunk.words"
 
 
 class RightReasonsSettings(Settings):
-    """How strongly gradients outside the region are kept small."""
+    """Weight of the penalty."""
 
     weight: float = Field(1.0, ge=0)
-    """Of the squared gradients (lambda_1); the paper advises a value that makes both losses
-    similar in size."""
+    """Weight of the squared gradients (lambda_1); the paper recommends a value that makes both
+    losses similar in size."""
 
 
 class RightReasons(Method):
@@ -53,7 +53,7 @@ class RightReasons(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss plus the weighted penalty; rows without x* have none.
 
-        Batch norms make a row's output depend on other rows; the gradient has that part, too.
+        With batch norms, a row's output depends on other rows; the gradient includes this part.
         """
         region, has = batch.privileged()
         x = batch.x if self._of_words else batch.x.detach().requires_grad_()
@@ -64,7 +64,9 @@ class RightReasons(Method):
         if self._of_words:
             (vectors,) = seen.values()  # (B, T, C)
             (slope,) = torch.autograd.grad(evidence, vectors, create_graph=True)
-            slope = (slope * vectors).sum(2)[:, None]  # (B, 1, T): by a factor at each word
+            slope = (slope * vectors).sum(2)[
+                :, None
+            ]  # (B, 1, T): with respect to a factor on each word
         else:
             (slope,) = torch.autograd.grad(evidence, x, create_graph=True)
         wrong = (outside * slope).square().flatten(1).sum(1)  # (B,)

@@ -2,10 +2,10 @@
 
     loss = L(f(x), y) + weight * L(f(x restricted to the region), y)
 
-Training on blacked-out images is a baseline of Lambert, Sener, Savarese, CVPR 2018, which shows
-the student nothing else; here it sees both. In expectation, with weight p / (1 - p), this is
-Bernoulli noise with one draw for everything outside the region, which is gone with probability p:
-the kin of heteroscedastic dropout with one draw for all places.
+Training only on blacked-out images is a baseline in Lambert, Sener, Savarese, CVPR 2018; here the
+student sees both. In expectation, with weight p / (1 - p), this is Bernoulli noise with one draw
+for everything outside the region, which is removed with probability p. So it is related to
+heteroscedastic dropout with one draw for all places.
 """
 
 from typing import ClassVar
@@ -21,17 +21,17 @@ from lupi.settings import Settings
 
 
 class ViewsSettings(Settings):
-    """How much the restricted view counts."""
+    """Weight of the restricted view."""
 
     weight: float = Field(1.0, ge=0)
-    """Of a row's view, beside its whole x, which counts 1."""
+    """Weight of the restricted view relative to the complete x."""
 
 
 class Views(Method):
-    """Train on x, and on what the region shows of it."""
+    """Train on x and on x restricted to the region."""
 
     name = "views"
-    summary = "the student also sees x restricted to the region of x*"
+    summary = "the student also sees x restricted to the region marked by x*"
     uses_xstar = True
     kinds = ("region",)
     Settings = ViewsSettings
@@ -43,7 +43,7 @@ class Views(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss plus the weighted loss of the views; rows without x* have none.
 
-        Batch norms do not record the views, as predictions are made from whole x.
+        Batch norms do not record the views, because predictions use the complete x.
         """
         region, has = batch.privileged()
         plain = self.task.example_loss(self.net(batch.x), batch.y)

@@ -1,1 +1,1 @@
-"""Methods whose student imitates what x* gives."""
+"""Methods whose student imitates a network that sees x*."""

@@ -1,15 +1,15 @@
-"""Distillation: a teacher learns first, then the student from labels and teacher.
+"""Distillation: a teacher is trained first, then the student on labels and soft labels.
 
     s = softmax(teacher / T),   loss = (1 - lambda) * CE(y, f(x)) + lambda * CE(s, f(x))
 
-The teacher of `distillation` sees x* alone: Lopez-Paz, Bottou, Schölkopf, Vapnik: "Unifying
-distillation and privileged information", ICLR 2016. T = lambda = 1 is what the paper's text fixes;
-it scans both on MNIST. What is ours: where x* is a region, the teacher is a network like the
-student that sees x restricted to it; where y is a number, the teacher gives a normal distribution
-(the paper's SARCOS: a number).
+The teacher of `distillation` sees only x*: Lopez-Paz, Bottou, Schölkopf, Vapnik: "Unifying
+distillation and privileged information", ICLR 2016. The paper's text uses T = lambda = 1 and tries
+several values on MNIST. Additions: if x* is a region, the teacher is a network like the student
+that sees x restricted to it; in regression, the teacher predicts a normal distribution (the paper's
+SARCOS: a number).
 
-That of `self-distillation` sees x. It is the control (is it only soft labels?): the same loss and
-stages, and a network like the student with its own initial weights. Hinton, Vinyals, Dean:
+The teacher of `self-distillation` sees x. It is a control for the effect of soft labels: the same
+loss and stages, and a network like the student with its own initial weights. Hinton, Vinyals, Dean:
 "Distilling the Knowledge in a Neural Network", 2015; Furlanello et al.: "Born-Again Neural
 Networks", ICML 2018.
 """
@@ -28,33 +28,33 @@ from lupi.settings import Settings
 
 
 class SelfDistillationSettings(Settings):
-    """The teacher, and how much it is believed. Give distillation and its control the same."""
+    """Settings of the teacher and the loss. Use the same for distillation and its control."""
 
     temperature: float = Field(1.0, gt=0, le=1000)
     """T: the higher, the softer the teacher's labels."""
     imitation: float = Field(1.0, ge=0, le=1)
-    """lambda: 0 learns from the labels alone, 1 from the teacher alone."""
+    """lambda: 0 uses only the labels, 1 only the teacher."""
     reading: SoftReading = "paper"
-    """`official` is the authors' code: the soft part times T^2; `hinton` also has the student at
-    temperature T."""
+    """`official`: as in the authors' code, the soft part is multiplied by T^2; `hinton`: the
+    student also has temperature T."""
     teacher_epochs: int | None = Field(None, ge=1)
-    """Of the teacher; by default as many as the run's."""
+    """Epochs of the teacher; by default the run's."""
     teacher_lr: float | None = Field(None, gt=0, le=100)
     """Learning rate of the teacher; by default the run's."""
 
 
 class DistillationSettings(SelfDistillationSettings):
-    """The teacher, and how much it is believed."""
+    """Settings of the teacher and the loss."""
 
     n_hidden: int = Field(64, ge=1)
-    """Units of the teacher's hidden layer where x* is a vector."""
+    """Units of the teacher's hidden layer if x* is a vector."""
 
 
 class Distillation(Method):
-    """Train a teacher on x*, then the student on labels and on what the teacher says."""
+    """Train a teacher on x*, then the student on labels and the teacher's predictions."""
 
     name = "distillation"
-    summary = "a teacher of x* alone gives soft labels (ICLR 2016)"
+    summary = "a teacher that sees only x* provides soft labels (ICLR 2016)"
     uses_xstar = True
     Settings = DistillationSettings
     search: ClassVar[Space] = {
@@ -86,7 +86,7 @@ class Distillation(Method):
         if self.stage == "teacher":
             return self._teacher_loss(batch, seen, has)
         hard, soft = _hard_and_soft(self, self.teacher, batch, seen)
-        weight = self.settings.imitation * has  # a row without x* has its label alone
+        weight = self.settings.imitation * has  # a row without x* uses only its label
         return Losses({"task": RowLoss((1 - weight) * hard), "imitation": RowLoss(weight * soft)})
 
     def _teacher_loss(self, batch: Batch, seen: Tensor, has: Tensor) -> Losses:
@@ -98,10 +98,10 @@ class Distillation(Method):
 
 
 class SelfDistillation(Method):
-    """Train a teacher on x, then the student on labels and on what the teacher says."""
+    """Train a teacher on x, then the student on labels and the teacher's predictions."""
 
     name = "self-distillation"
-    summary = "control of distillation: the teacher sees x, not x*"
+    summary = "control for distillation: the teacher sees x instead of x*"
     uses_xstar = False
     Settings = SelfDistillationSettings
     search = Distillation.search
@@ -133,7 +133,7 @@ def _stages(method: Method, teacher: nn.Module) -> tuple[Stage, ...]:
 def _hard_and_soft(
     method: Method, teacher: nn.Module, batch: Batch, seen: Inputs
 ) -> tuple[Tensor, Tensor]:
-    """Return the student's loss of each row (B,): with its label, and with the teacher's output."""
+    """Return the student's losses (B,) with the labels and with the teacher's outputs."""
     with torch.no_grad():
         advice = teacher.eval()(seen)
     output = method.net(batch.x)

@@ -1,12 +1,12 @@
-"""Modality hallucination: a second head of x imitates, inside, the head of x*.
+"""Modality hallucination: a second head on x imitates the hidden layer of a head on x*.
 
     loss = sum of CE(y, .) over r, h, d, (r + h) / 2, (r + d) / 2
            + gamma * || sigmoid(fc1 of h) - sigmoid(fc1 of d) ||^2
 
-Hoffman, Gupta, Darrell: "Learning with Side Information through Modality Hallucination", CVPR
-2016. r (the student) and h (hallucination) see x, d sees x*; what predicts is (r + h) / 2. As in
-the CVPR 2018 comparison, all three share the convolutions, are trained together from scratch, and
-the hallucination loss stands at the first fully connected layer. gamma is ours.
+Hoffman, Gupta, Darrell: "Learning with Side Information through Modality Hallucination", CVPR 2016.
+r (the student) and h (hallucination) see x, d sees x*; the prediction is (r + h) / 2. As in the
+CVPR 2018 comparison, all three share the convolutions and are trained together from scratch, and
+the hallucination loss compares the first fully connected layers. The value of gamma is our choice.
 """
 
 from typing import ClassVar, Literal
@@ -24,12 +24,12 @@ from lupi.settings import Settings
 
 
 class HallucinationSettings(Settings):
-    """How strongly the hallucination is pulled to x*."""
+    """Weight of the hallucination loss."""
 
     gamma: float = Field(10.0, ge=0)
-    """Weight of the hallucination loss; the paper wants it about ten times any other loss."""
+    """Weight of the hallucination loss; the paper recommends about ten times any other loss."""
     reading: Literal["paper", "official"] = "paper"
-    """`official` is the CVPR 2018 code: the loss is summed over the batch, and pulls x* too."""
+    """`official`: as in the CVPR 2018 code, the loss is summed over the batch and also trains d."""
 
 
 class Hallucinating(nn.Module):
@@ -58,7 +58,7 @@ class Hallucination(Method):
     """Train three heads together; keep the two that see x."""
 
     name = "hallucination"
-    summary = "a second head of x imitates the head of x* (CVPR 2016)"
+    summary = "a second head on x imitates a head on x* (CVPR 2016)"
     uses_xstar = True
     extends_student = True
     Settings = HallucinationSettings
@@ -85,7 +85,7 @@ class Hallucination(Method):
             )
 
     def loss(self, batch: Batch) -> Losses:
-        """Return five task losses and the hallucination loss; x* enters where a row has it."""
+        """Return five task losses and the hallucination loss, over all rows or those with x*."""
         xstar, has = batch.privileged()
         with leaving(linear_layers(self.net.hallucination)[0]) as imagined:
             own, hallucinated = self.net.heads(batch.x)
@@ -107,7 +107,7 @@ class Hallucination(Method):
         return torch.stack([self.task.example_loss(output, y) for output in outputs]).sum(0)
 
     def _output_of_xstar(self, x: Tensor, xstar: Tensor) -> Tensor:
-        """Return d(x*); its passes through the shared convolutions are not recorded there."""
+        """Return d(x*); batch norms of the shared convolutions do not record this pass."""
         if self.task.xstar_kind == "region":
             xstar = restrict(x, xstar)
             if self.net.shares_trunk:
@@ -118,6 +118,6 @@ class Hallucination(Method):
         return output
 
     def _distance(self, imagined: Tensor, real: Tensor) -> Tensor:
-        """Compare activations (n, units) after their ReLU; by the paper, x* is not pulled."""
+        """Compare activations (n, units) after the ReLU; as in the paper, x* gets no gradient."""
         target = real if self.settings.reading == "official" else real.detach()
         return (imagined.relu().sigmoid() - target.relu().sigmoid()).square().sum(1)

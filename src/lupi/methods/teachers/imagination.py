@@ -1,12 +1,12 @@
-"""Imagination: the student's encoder also predicts the vector x*, nearer than any other row's.
+"""Imagination: the student's encoder also predicts the vector x*, by a margin over other rows.
 
     v = tanh(W mean(h)),   loss = cross-entropy
         + weight * sum over other rows j of max(0, margin - cos(v, x*) + cos(v, x*_j))
 
 Elliott, Kádár: "Imagination Improves Multimodal Translation", IJCNLP 2017. h are the encoder's
-states, the other rows those of the batch. What is ours: both losses in every step, where the
-paper draws one of them; the mean over rows with x*; a network without an encoder gives what comes
-to its last site.
+states, the other rows those of the batch. Deviations: every step uses both losses (the paper draws
+one of them); the mean is over rows with x*; in a network without an encoder, the input of the last
+site replaces mean(h).
 """
 
 from typing import ClassVar
@@ -26,16 +26,16 @@ from lupi.settings import Settings
 
 
 class ImaginationSettings(Settings):
-    """How much the imagined vector counts."""
+    """Weight and margin of the second loss."""
 
     weight: float = Field(1.0, ge=0)
-    """Of the second loss."""
+    """Weight of the second loss."""
     margin: float = Field(0.1, ge=0, le=2)
-    """By how much the row's own x* has to be nearer (in cosine) than another's."""
+    """Margin between the cosines with the row's own x* and with another row's."""
 
 
 class Imagination(Method):
-    """Train to translate, and to tell which image a sentence describes."""
+    """Train to predict the target and the vector x*."""
 
     name = "imagination"
     summary = "the encoder predicts the vector x*, by a margin (IJCNLP 2017)"
@@ -77,7 +77,7 @@ class Imagination(Method):
         )
 
     def _pass(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the student's output, and the features (B, n) that x* is predicted from."""
+        """Return the student's output, and the features (B, n) from which x* is predicted."""
         if self.task.output_kind == "tokens":
             with leaving(self.net.get_submodule("encoder")) as memories:
                 output = self.net(batch.x)
@@ -88,12 +88,12 @@ class Imagination(Method):
         return output, features.flatten(1)
 
     def _margin_loss(self, imagined: Tensor, every: Tensor, first: int) -> Tensor:
-        """Return by how much other rows' x* come too near, (k,).
+        """Return the margin violations of other rows' x*, (k,).
 
         Args:
-            imagined: (k, D).
+            imagined: Predictions of x*, (k, D).
             every: x* of all rows of all processes, (K, D).
-            first: where the k rows begin among them.
+            first: Index of the first of the k rows among them.
         """
         cosine = F.normalize(imagined) @ F.normalize(every).T  # (k, K)
         too_near = (self.settings.margin - cosine.diagonal(first)[:, None] + cosine).relu()
