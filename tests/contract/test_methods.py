@@ -418,7 +418,7 @@ def test_methods_for_images_refuse_words(name: str) -> None:
 @pytest.mark.parametrize("name", READ_A_LINEAR_LAYER)
 def test_methods_that_read_a_linear_layer_refuse_a_bag_of_words(name: str) -> None:
     task = text_task()
-    with pytest.raises(LupiError, match="reads a linear layer"):
+    with pytest.raises(LupiError, match="needs a linear layer"):
         build_method(name, {}, task.network(), task)
 
 
@@ -490,5 +490,5 @@ def test_nobody_but_an_oracle_is_shown_xstar_outside_of_training(name: str, task
 @pytest.mark.parametrize("name", TEACH_HIDDEN_LAYERS)
 def test_methods_for_hidden_layers_refuse_a_linear_student(name: str) -> None:
     task = linear_task("late")
-    with pytest.raises(LupiError, match=f"{name} teaches hidden layers by x\\*"):
+    with pytest.raises(LupiError, match=f"{name} trains hidden layers by x\\*"):
         build_method(name, {}, task.network(), task)

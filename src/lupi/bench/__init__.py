@@ -1,1 +1,1 @@
-"""Benchmarks: ratios of times, measured in turns in one process."""
+"""Benchmarks: ratios of times, measured alternately in one process."""

@@ -1,4 +1,4 @@
-"""What methods cost on images: a training step, the student's inference, and the input."""
+"""The cost of methods on images: training step, inference of the student, input pipeline."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -31,10 +31,10 @@ STORED_SIZE = 72
 def measure(
     names: Sequence[str], rounds: int, batch_size: int, threads: int, onnx: bool = False
 ) -> Iterator[Row]:
-    """Time the input side, then each method's training step and its student's inference.
+    """Time the input pipeline, then each method's training step and its student's inference.
 
-    A method is timed in turns with `no-xstar`, its student with a plain network (with `onnx`, as
-    exported, too), and then let go: no more than two networks in training are in memory at a time.
+    A method is timed alternately with `no-xstar`, and its student with a plain network (with
+    `onnx`, also the exported ones). At most two networks in training are in memory at a time.
     """
     torch.set_num_threads(threads)
     task = _random_images(batch_size)
@@ -76,7 +76,7 @@ def _random_boxes(n: int, side: int, rng: np.random.Generator) -> NDArray[np.int
 
 
 def _supply(folder: Path, batch_size: int) -> Callable[[], None]:
-    """Make batches as training on files does: memory-mapped, shuffled, cropped, mirrored."""
+    """Return a function that makes batches as in training: memory-mapped, shuffled, cropped."""
     rng = np.random.default_rng(0)
     shape = (N_STORED, 3, STORED_SIZE, STORED_SIZE)
     x = open_memmap(folder / "x.npy", mode="w+", dtype=np.uint8, shape=shape)

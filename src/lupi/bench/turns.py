@@ -1,7 +1,7 @@
-"""Two contestants, timed in turns.
+"""Time two functions alternately.
 
-Machines are noisy, so contestant and base alternate, now one first, now the other, and a ratio is
-the median of the ratios of the rounds.
+Timings are noisy, so the two alternate in changing order, and the result is the median of the
+ratios of the rounds.
 """
 
 import time

@@ -1,1 +1,1 @@
-"""Noise, sites and networks. Knows no method and no data set."""
+"""Noise, sites and networks, independent of methods and datasets."""

@@ -1,7 +1,7 @@
-"""Batch norm beside noise: passes that leave its statistics alone, and clean re-estimation.
+"""Batch norm with noise: passes that do not update its statistics, and re-estimation.
 
-Noise in front of a batch norm makes the running statistics those of noisy activations, while
-predictions have no noise. `reestimate` replaces them by statistics of noise-free passes.
+Noise before a batch norm distorts its running statistics, which predictions use without noise.
+`reestimate` recomputes them from noise-free passes.
 """
 
 import contextlib
@@ -13,13 +13,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 def batchnorms(net: nn.Module) -> list[_BatchNorm]:
-    """Return the batch norms of a network that keep running statistics."""
+    """Return the batch norms of a network with running statistics."""
     return [m for m in net.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
 
 
 @contextlib.contextmanager
 def untracked(net: nn.Module) -> Iterator[None]:
-    """Let batch norms use the batch's own statistics in training without recording them."""
+    """Let batch norms use batch statistics without updating the running statistics."""
     layers = batchnorms(net)
     for layer in layers:
         layer.track_running_stats = False
@@ -32,10 +32,10 @@ def untracked(net: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def reestimate(net: nn.Module, inputs: Iterable[Tensor]) -> None:
-    """Replace running statistics by the plain average over noise-free passes of `inputs`.
+    """Replace running statistics by averages over noise-free passes of `inputs`.
 
-    Everything but the batch norms is in `eval()` for these passes: no dropout and no noise.
-    The network is left in `eval()`.
+    All layers except batch norms are in `eval()` during these passes: no dropout and no noise. The
+    network stays in `eval()` afterwards.
     """
     net.eval()
     layers = batchnorms(net)

@@ -1,7 +1,7 @@
-"""Chance that belongs to a row: the same in every epoch and in every batch.
+"""Random numbers that belong to a row: the same in every epoch and batch.
 
-A function of the row's number and a seed (SplitMix64: Steele, Lea, Flood, 2014), so that nothing
-has to be stored, and a run that resumes has the same.
+They are a function of the row number and a seed (SplitMix64: Steele, Lea, Flood, 2014), so nothing
+has to be stored, and a resumed run gets the same numbers.
 """
 
 import math
@@ -19,19 +19,21 @@ GOLDEN, FIRST, SECOND = (
 
 
 def numbered(row: Tensor | None, setting: str) -> Tensor:
-    """Return the numbers of a batch's rows, (B,); refuse a split that does not number its rows.
+    """Return the row numbers of a batch, (B,); raise an error if rows are not numbered.
 
     Args:
-        row: of a `Batch`.
-        setting: what needs it, for the message.
+        row: The `row` of a `Batch`.
+        setting: Name of the setting that needs them, for the message.
     """
     if row is None:
-        raise LupiError(f"{setting}: it takes rows of a table or of arrays; these are not numbered")
+        raise LupiError(
+            f"{setting} needs rows of a table or of arrays; these rows are not numbered"
+        )
     return row
 
 
 def folds(row: Tensor, n_folds: int) -> Tensor:
-    """Return the fold of each row (B,), evenly spread over 0 … n_folds - 1."""
+    """Return the fold of each row (B,), uniform over 0 … n_folds - 1."""
     return _mixed(row).remainder(n_folds)
 
 
@@ -43,18 +45,18 @@ def normals(row: Tensor, n: int, seed: int) -> Tensor:
 
 
 class RandomVectors:
-    """Random vectors of rows, beside x*: a control replaces x* and leaves them as they are.
+    """Fixed random vectors of rows, appended to x*; controls do not change them.
 
     Args:
-        n: their length; 0: none.
+        n: Length of the vectors; 0 for none.
     """
 
     def __init__(self, n: int) -> None:
         self.n = n
         self._seed = int(torch.randint(2**31, ())) if n else 0
 
-    def beside(self, xstar: Tensor, batch: Batch) -> Tensor:
-        """Return x* (B, D) and the rows' random vectors, (B, D + n)."""
+    def append_to(self, xstar: Tensor, batch: Batch) -> Tensor:
+        """Return x* (B, D) with the rows' random vectors appended, (B, D + n)."""
         if not self.n:
             return xstar
         drawn = normals(numbered(batch.row, "random_dim"), self.n, self._seed)
@@ -62,7 +64,7 @@ class RandomVectors:
 
 
 def _mixed(numbers: Tensor) -> Tensor:
-    """Return 64 bits that look random for each number; sums and products wrap around."""
+    """Return 64 pseudo-random bits for each number; sums and products wrap around."""
     bits = numbers * GOLDEN + GOLDEN
     bits = (bits ^ _shifted(bits, 30)) * FIRST
     bits = (bits ^ _shifted(bits, 27)) * SECOND
@@ -70,5 +72,5 @@ def _mixed(numbers: Tensor) -> Tensor:
 
 
 def _shifted(bits: Tensor, by: int) -> Tensor:
-    """Shift to the right, zeros following from the left."""
+    """Shift to the right, filling with zeros."""
     return (bits >> by) & ((1 << (64 - by)) - 1)

@@ -1,8 +1,8 @@
-"""Dropout and batch norm in a pass that sees a part of a batch.
+"""Dropout and batch norm in a pass over a part of a batch.
 
-Both concern more than a row: dropout draws for the whole batch, batch norm takes the statistics
-of all processes (`nn.SyncBatchNorm` does that on GPUs only). During such a pass, these layers of
-the method have another `forward`; the network and its weights stay as they are.
+Dropout must draw for the whole batch, and batch norm must use the statistics of all processes
+(`nn.SyncBatchNorm` needs GPUs). During such a pass, these layers get another `forward`; the network
+and its weights do not change.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from lupi.nn.sites import DROPOUTS
 
 @contextlib.contextmanager
 def layers_of_the_whole_batch(net: nn.Module, whole: CutBatch) -> Iterator[None]:
-    """Let dropout and batch norm act as they would on the whole batch."""
+    """Let dropout and batch norm act as on the whole batch."""
     layers: list[nn.Module] = []
     for layer in net.modules():
         if isinstance(layer, DROPOUTS):
@@ -39,7 +39,7 @@ def layers_of_the_whole_batch(net: nn.Module, whole: CutBatch) -> Iterator[None]
 def _dropout(layer: nn.Module, whole: CutBatch, x: Tensor) -> Tensor:
     if not layer.training or layer.p == 0:
         return x
-    drop = type(layer).forward  # its own, which may drop whole channels or words
+    drop = type(layer).forward  # the layer's own, which may drop whole channels or words
     return x * whole.draw(lambda like: drop(layer, torch.ones_like(like)), x)
 
 

@@ -2,8 +2,8 @@
 
 Noh, Hong, Han: "Learning Deconvolution Network for Semantic Segmentation", ICCV 2015. Each stage
 enlarges the map, then convolves it (a deconvolution of stride 1 is a convolution) with batch norm
-and ReLU. Enlarging repeats pixels, where DeconvNet puts them back where max-pooling took them
-from: that needs a pooling layer of the student for each size, and a ResNet has one at most.
+and ReLU. Upsampling repeats pixels; DeconvNet puts them back at the positions chosen by
+max-pooling, which needs a pooling layer for each size, and a ResNet has at most one.
 """
 
 from collections.abc import Sequence

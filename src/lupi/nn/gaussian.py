@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 LOGVAR_MIN, LOGVAR_MAX = -8.0, 8.0
-"""Of a standardised target: no prediction is surer than 2 % of its spread."""
+"""Minimum log-variance for a standardised target: a deviation of 2 % of its spread."""
 
 
 def moments(output: Tensor) -> tuple[Tensor, Tensor]:
@@ -26,9 +26,9 @@ def gaussian_cross_entropy(
 
     Args:
         output: mean and log-variance, (B, 2).
-        mean: of what is to be predicted, (B,).
-        variance: of what is to be predicted, (B,); 0 for a number.
-        temperature: the output's variance is multiplied by it, which flattens the distribution.
+        mean: Mean of the target, (B,).
+        variance: Variance of the target, (B,); 0 for a number.
+        temperature: Factor of the output's variance, which flattens the distribution.
     """
     own, logvar = moments(output)
     if temperature != 1:
@@ -39,8 +39,8 @@ def gaussian_cross_entropy(
     return 0.5 * (logvar + squares * (-logvar).exp() + math.log(2 * math.pi))
 
 
-def variance_beside(output: Tensor, y: Tensor) -> Tensor:
-    """Return the loss of each row (B,) that fits the log-variance alone: the mean has no part.
+def variance_loss(output: Tensor, y: Tensor) -> Tensor:
+    """Return the loss of each row (B,) that fits only the log-variance, not the mean.
 
     Args:
         output: mean and log-variance, (B, 2).

@@ -1,4 +1,4 @@
-"""A head beside the student's own, for methods that predict more than the task asks."""
+"""An additional head, for methods that also predict something else than the target."""
 
 from torch import Tensor, nn
 
@@ -10,14 +10,14 @@ from lupi.nn.sites import find_sites
 def head_like(net: nn.Module, x: Tensor, n_in: int, n_out: int) -> nn.Sequential:
     """Map features (B, n_in) to (B, n_out) through hidden layers like those of the student's head.
 
-    Each dropout layer of the network that has no places stands for a hidden layer: it gives its
-    width and its rate. So beside VGG-16 the head has 4096 and 4096 units.
+    Each dropout layer of the network without places determines the width and the rate of a hidden
+    layer. For VGG-16 the head has 4096 and 4096 units.
 
     Args:
-        net: the student.
-        x: two rows, to find out its shapes.
-        n_in: features that the head sees.
-        n_out: numbers that it predicts.
+        net: The student.
+        x: Two rows, to determine shapes.
+        n_in: Number of input features.
+        n_out: Number of outputs.
     """
     dropouts = find_sites(net)
     layers: list[nn.Module] = [nn.Flatten()]

@@ -1,4 +1,4 @@
-"""Which dimensions of activations are channels, and which are places.
+"""Layouts of activations: which dimensions are channels, and which are places.
 
 | activations | layout | channels | places |
 |---|---|---|---|
@@ -33,7 +33,7 @@ MAP = Layout(1, (2, 3))
 
 
 class SiteShape(NamedTuple):
-    """What a pass showed of a site: the shape of one example's activations, and their layout."""
+    """The shape of one example's activations at a site, and their layout."""
 
     shape: torch.Size
     layout: Layout
@@ -49,14 +49,14 @@ class SiteShape(NamedTuple):
         return tuple(self.shape[dim - 1] for dim in self.layout.places)
 
     def with_places(self, sizes: tuple[int, ...]) -> "SiteShape":
-        """Return the same with other sizes of the dimensions of places, if there are any."""
+        """Return the shape with other sizes of the places, if there are any."""
         shape = list(self.shape)
         for dim, size in zip(self.layout.places, sizes, strict=False):
             shape[dim - 1] = size
         return self._replace(shape=torch.Size(shape))
 
 
-def usual_layout(n_dims: int) -> Layout:
+def default_layout(n_dims: int) -> Layout:
     """Return the layout that activations with this many dimensions usually have."""
     if n_dims == 3:
         return SEQUENCE
@@ -67,10 +67,10 @@ def usual_layout(n_dims: int) -> Layout:
 def reading_layouts(
     net: nn.Module, sites: Mapping[str, nn.Module]
 ) -> Iterator[dict[str, SiteShape]]:
-    """Find out the shapes at the sites from a pass inside the block.
+    """Determine the shapes at the sites from a pass inside the block.
 
-    Only (B, T, C) and (B, C, L) can be confused. The last layer before the site that has a number
-    of channels decides: the dimension of that size is the channels'.
+    Only (B, T, C) and (B, C, L) are ambiguous. The number of channels of the last layer before the
+    site determines which dimension holds the channels.
     """
     shapes: dict[str, SiteShape] = {}
     last: list[nn.Module] = []
@@ -110,7 +110,7 @@ def site_shapes(net: nn.Module, sites: Mapping[str, nn.Module], x: Any) -> dict[
 
 def _layout(h: Tensor, before: nn.Module | None) -> Layout:
     if h.dim() != 3 or before is None:
-        return usual_layout(h.dim())
+        return default_layout(h.dim())
     n = _n_channels(before)
     fits_first, fits_last = h.shape[1] == n, h.shape[2] == n
     if fits_first and fits_last:
@@ -119,7 +119,7 @@ def _layout(h: Tensor, before: nn.Module | None) -> Layout:
 
 
 def _n_channels(module: nn.Module) -> int | None:
-    """Return how many channels leave a layer, where its type tells."""
+    """Return the number of output channels of a layer, if its type has one."""
     if isinstance(module, nn.RNNBase):
         return (module.proj_size or module.hidden_size) * (2 if module.bidirectional else 1)
     if isinstance(module, nn.LayerNorm):

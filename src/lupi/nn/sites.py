@@ -1,8 +1,8 @@
-"""Sites: the named places of a network where noise may enter or an activation may be read.
+"""Sites: named places of a network where noise can be added or activations can be read.
 
-Every `nn.Dropout` is a site, and so is every `Site` placed by hand. A site's name is its path
-in the network, such as `trunk.site2` or `head.drop1`. Any other layer becomes one when it is named
-in full, such as `layer3.1`: the site is then behind it. `output` is behind the whole network.
+Every `nn.Dropout` and every `Site` is a site. A site's name is its path in the network, such as
+`trunk.site2` or `head.drop1`. Any other layer can be a site if it is named in full, such as
+`layer3.1`: the site is its output. `output` is the output of the whole network.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
 
 OUTPUT = "output"
-"""The site behind the whole network, unless it has a layer of that name."""
+"""The site at the output of the network, unless it has a layer of that name."""
 
 
 class Site(nn.Module):
-    """A place where noise may be attached; otherwise the identity."""
+    """An identity layer that marks a place for noise."""
 
     def forward(self, h: Tensor) -> Tensor:
         """Return `h` itself."""
@@ -59,12 +59,12 @@ def site_module(net: nn.Module, name: str) -> nn.Module:
 
 
 class Attachment:
-    """Functions attached to sites. Where one is attached, Bernoulli dropout rests.
+    """Functions attached to sites. They replace the Bernoulli dropout there.
 
     Args:
-        sites: what `find_sites` returned.
-        transforms: for each site's name, what to do with the activations there in training;
-            in `eval()` a site is the identity.
+        sites: The result of `find_sites`.
+        transforms: Functions of the activations by site name, applied in training; in `eval()` a
+            site is the identity.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Attachment:
         self.attach()
 
     def attach(self) -> None:
-        """Put the functions in place."""
+        """Attach the functions."""
         for name, module in self._sites.items():
             if isinstance(module, DROPOUTS):
                 module.p = 0.0
@@ -85,7 +85,7 @@ class Attachment:
             self._handles.append(module.register_forward_hook(hook))
 
     def detach(self) -> None:
-        """Take the functions away: the network is as it was."""
+        """Remove the functions."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -95,7 +95,7 @@ class Attachment:
 
     @contextlib.contextmanager
     def detached(self) -> Iterator[None]:
-        """Take the functions away inside a `with` block."""
+        """Remove the functions inside a `with` block."""
         self.detach()
         try:
             yield
@@ -114,13 +114,13 @@ def _replace(
 
 
 def _at_site(name: str, module: nn.Module, inputs: tuple[Tensor, ...], output: Any) -> Tensor:
-    """Return the activations at a site: before dropout, or behind any other layer."""
+    """Return the activations at a site: the input of a dropout layer, the output of others."""
     if isinstance(module, DROPOUTS):
         return inputs[0]
     if not isinstance(output, Tensor):
         raise LupiError(
-            f"site {name}: {type(module).__name__} returns a {type(output).__name__}, no tensor; "
-            "name a layer that returns one, or place a `Site` behind it"
+            f"site {name}: {type(module).__name__} returns {type(output).__name__}, not a tensor; "
+            "name a layer that returns a tensor, or insert a `Site` after it"
         )
     return output
 
@@ -139,10 +139,10 @@ def attached(
 
 @contextlib.contextmanager
 def reading(sites: Mapping[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
-    """Read what comes to the sites in a pass inside a `with` block, and change nothing.
+    """Record the activations at the sites in a pass inside a `with` block, without changes.
 
-    The dictionary fills in the order in which the pass comes by; at a dropout layer it holds
-    the activations before dropout.
+    The dictionary is filled in the order of the pass; for a dropout layer it contains the
+    activations before dropout.
     """
     seen: dict[str, Tensor] = {}
 

@@ -2,8 +2,8 @@
 
     s = softmax(teacher / T),   loss = cross-entropy(s, softmax(student))
 
-Of a number, the teacher gives a normal distribution, and its variance times T is what softmax at
-temperature T is to classes: both are the density to the power 1 / T.
+In regression, the teacher predicts a normal distribution. Multiplying its variance by T corresponds
+to softmax at temperature T: both are the density to the power 1 / T.
 
 Hinton, Vinyals, Dean: "Distilling the Knowledge in a Neural Network", 2015; Lopez-Paz et al.:
 "Unifying distillation and privileged information", ICLR 2016.

@@ -1,4 +1,4 @@
-"""Read what enters or leaves a layer during a pass, and leave no trace on the network."""
+"""Record the inputs or outputs of a layer during a pass, without changing the network."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from lupi.errors import LupiError
 
 @contextlib.contextmanager
 def entering(layer: nn.Module, cut: bool = False) -> Iterator[list[Tensor]]:
-    """Collect what enters a layer in passes inside the block.
+    """Collect the inputs of a layer in passes inside the block.
 
-    With `cut`, no gradient goes back through the layer; what is collected keeps its own.
+    With `cut`, no gradient flows back through the layer; the collected inputs keep theirs.
     """
     seen: list[Tensor] = []
 
@@ -31,7 +31,7 @@ def entering(layer: nn.Module, cut: bool = False) -> Iterator[list[Tensor]]:
 
 @contextlib.contextmanager
 def leaving(layer: nn.Module) -> Iterator[list[Any]]:
-    """Collect what leaves a layer in passes inside the block: tensors, or what else it returns."""
+    """Collect the outputs of a layer in passes inside the block."""
     seen: list[Any] = []
     handle = layer.register_forward_hook(lambda module, inputs, output: seen.append(output))
     try:
@@ -41,16 +41,16 @@ def leaving(layer: nn.Module) -> Iterator[list[Any]]:
 
 
 def linear_layers(net: nn.Module) -> list[nn.Linear]:
-    """Return the linear layers in the order of the network; refuse one without any."""
+    """Return the linear layers in order; raise an error if there are none."""
     layers = [module for module in net.modules() if isinstance(module, nn.Linear)]
     if not layers:
-        raise LupiError(f"this method reads a linear layer; {type(net).__name__} has none")
+        raise LupiError(f"this method needs a linear layer; {type(net).__name__} has none")
     return layers
 
 
 @torch.no_grad()
 def try_pass(net: nn.Module, x: Any) -> Tensor:
-    """Return the output for `x` in `eval()`, to find out shapes; the network stays as it was."""
+    """Return the output for `x` in `eval()`, to determine shapes; restore the mode."""
     was_training = net.training
     net.eval()
     try:
@@ -61,13 +61,13 @@ def try_pass(net: nn.Module, x: Any) -> Tensor:
 
 
 def check_learned(net: nn.Module, layer: nn.Module, x: Any, who: str) -> None:
-    """Refuse a network in which no weight comes before a layer, such as a linear one.
+    """Raise an error if a network has no weights before a layer, such as a linear network.
 
     Args:
         net: the student.
-        layer: whose input a method teaches by x*; a site is the identity.
+        layer: The layer whose input a method trains by x*; a site is the identity.
         x: two rows.
-        who: the method.
+        who: Name of the method.
     """
     was_training = net.training
     net.eval()
@@ -78,7 +78,7 @@ def check_learned(net: nn.Module, layer: nn.Module, x: Any, who: str) -> None:
         net.train(was_training)
     if not seen[0].requires_grad:
         raise LupiError(
-            f"{who} teaches hidden layers by x*, and this network has none: its only layer reads x "
-            "itself; take a network with hidden layers, or a method that teaches outputs, such as "
+            f"{who} trains hidden layers by x*, but this network has none: its only layer reads x "
+            "itself; use a network with hidden layers, or a method that trains outputs, such as "
             "distillation"
         )

@@ -1,4 +1,4 @@
-"""Features by the student's own convolutions of what is not x: for methods whose x* is a region."""
+"""Features of blacked-out images by the student's convolutions, for methods with a region."""
 
 import torch
 from torch import Tensor, nn
@@ -8,26 +8,26 @@ from lupi.nn.batchnorm import untracked
 
 
 def check_trunk(net: nn.Module, who: str, instead: str = "") -> None:
-    """Refuse a network without a `trunk`.
+    """Raise an error if a network has no `trunk`.
 
     Args:
         net: the student.
-        who: what passes through it.
-        instead: another way out than to give it one.
+        who: The method or setting that uses it.
+        instead: An alternative, for the message.
     """
     if not isinstance(getattr(net, "trunk", None), nn.Module):
         raise LupiError(
-            f"{who} passes blacked-out images through the network's `trunk`, and this one has "
+            f"{who} passes blacked-out images through the network's `trunk`, but this one has "
             f"none; {instead}call its convolutions `trunk`"
         )
 
 
 @torch.no_grad()
 def trunk_features(net: nn.Module, shown: Tensor) -> Tensor:
-    """Pass x as x* shows it through the student's convolutions, (B, features).
+    """Pass x restricted to the region through the student's convolutions, (B, features).
 
-    There is no graph, as the CVPR 2018 paper cuts this gradient. Batch norms use the statistics of
-    these rows, and do not record them: predictions are made from whole x.
+    No gradient is computed, as in the CVPR 2018 paper. Batch norms use the statistics of these rows
+    but do not record them, because predictions use the complete x.
     """
     trunk = net.get_submodule("trunk")
     with untracked(trunk):

@@ -49,7 +49,7 @@ def test_a_control_keeps_the_random_vectors_and_replaces_the_rest() -> None:
         next(iter(task.splits(8, 0, control).train.batches(8))) for control in ("real", "shuffled")
     )
     seen, seen_shuffled = (
-        random.beside(batch.privileged()[0], batch) for batch in (real, shuffled)
+        random.append_to(batch.privileged()[0], batch) for batch in (real, shuffled)
     )
     assert torch.equal(seen[:, 2:], seen_shuffled[:, 2:])
     assert not torch.equal(seen[:, :2], seen_shuffled[:, :2])

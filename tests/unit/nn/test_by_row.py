@@ -29,5 +29,5 @@ def test_folds_are_even_and_do_not_follow_the_order_of_rows() -> None:
 
 
 def test_rows_without_numbers_are_refused() -> None:
-    with pytest.raises(LupiError, match="random_dim: it takes rows of a table"):
+    with pytest.raises(LupiError, match="random_dim needs rows of a table"):
         numbered(None, "random_dim")

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
 from lupi.errors import LupiError
 from lupi.nn.by_row import folds, numbered
-from lupi.nn.gaussian import gaussian_cross_entropy, moments, variance_beside
+from lupi.nn.gaussian import gaussian_cross_entropy, moments, variance_loss
 from lupi.nn.noise.encoders import vector_encoder
 from lupi.settings import Settings
 
@@ -133,7 +133,7 @@ class HetLikelihood(Method):
         if self.settings.own_variance:
             return gaussian_cross_entropy(torch.stack([mean, own + b], 1), batch.y)
         weighted = gaussian_cross_entropy(torch.stack([mean, b], 1), batch.y)
-        return weighted + variance_beside(output, batch.y)
+        return weighted + variance_loss(output, batch.y)
 
     def _of_classes(self, output: Tensor, b: Tensor, batch: Batch) -> Tensor:
         n = self.settings.n_samples or N_SAMPLES

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss
-from lupi.nn.gaussian import moments, variance_beside
+from lupi.nn.gaussian import moments, variance_loss
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -42,6 +42,4 @@ class Huber(Method):
         output = self.net(batch.x)
         mean, _ = moments(output)
         error = F.huber_loss(mean, batch.y, reduction="none", delta=self.settings.delta)
-        return Losses(
-            {"task": RowLoss(error), "variance": RowLoss(variance_beside(output, batch.y))}
-        )
+        return Losses({"task": RowLoss(error), "variance": RowLoss(variance_loss(output, batch.y))})

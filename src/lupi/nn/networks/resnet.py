@@ -1,10 +1,10 @@
 """ResNet, for images of any size, with a site after every stage.
 
 He, Zhang, Ren, Sun: "Deep Residual Learning for Image Recognition", CVPR 2016. Bottlenecks have
-their stride at the 3x3 convolution, as is now usual: the weights are the same in number. Images
-below 128 px enter by a 3x3 convolution of stride 1 without pooling, as in the paper's networks
-for CIFAR, so that something is left of them after the last stage. The head has a dropout layer,
-the paper's none: a rate of 0 is the paper. Pixels are in [0, 1]: see `lupi.nn.networks.vgg`.
+their stride at the 3x3 convolution, as is now usual; this does not change the number of weights.
+For images below 128 px, the stem is a 3x3 convolution of stride 1 without pooling, as in the
+paper's networks for CIFAR, so that the last map is not too small. The head has a dropout layer;
+with a rate of 0 it is the paper's. Pixels are in [0, 1]: see `lupi.nn.networks.vgg`.
 """
 
 from collections import OrderedDict
@@ -17,11 +17,11 @@ from lupi.nn.networks.vgg import Pixels, he_init
 from lupi.nn.sites import Site
 
 SMALL_BELOW = 128
-"""Images below this height and width, in pixels, enter by the small stem."""
+"""Images below this height and width, in pixels, get the small stem."""
 
 
 class Residual(nn.Module):
-    """`layers(x)` added to x, which is projected where its shape changes."""
+    """`layers(x)` added to x, which is projected if its shape changes."""
 
     def __init__(self, layers: nn.Module, n_in: int, n_out: int, stride: int) -> None:
         super().__init__()

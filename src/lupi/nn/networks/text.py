@@ -1,7 +1,7 @@
-"""Students for texts: word numbers (B, T) to outputs. 0 is no word: padding, or a word removed.
+"""Students for texts: from word indices (B, T) to outputs. 0 is padding or a removed word.
 
-Each has a `trunk` from words to one vector per text, and a `head`. At the site `trunk.words` each
-word has the vector that it adds to the text's: their sum follows.
+Each has a `trunk` from words to one vector per text, and a `head`. The site `trunk.words` holds the
+contribution of each word to the vector of the text, which is their sum.
 """
 
 import importlib
@@ -30,22 +30,22 @@ class TextNetwork(nn.Module):
 
 
 def bag_of_words(n_words: int, n_outputs: int, dropout: float) -> TextNetwork:
-    """Build a linear model on which words a text has: the strong baseline where texts are few."""
+    """Build a linear model on the set of words of a text, a strong baseline with few texts."""
     return TextNetwork(WordScores(n_words, n_outputs, dropout), _Bias(n_outputs))
 
 
 class WordScores(nn.Module):
-    """Sum what each distinct word of a text says of each output, over the root of their number.
+    """Sum the scores of the distinct words of a text, divided by the root of their number.
 
-    A word that stands k times in a text counts 1 / k at each of its places. So this is exactly a
-    linear model on presence features of length 1, and noise at `words` with one draw per text is
-    noise at the outputs.
+    A word that occurs k times in a text counts 1 / k at each place. So this is exactly a linear
+    model on normalised presence features, and noise at `words` with one draw per text is noise at
+    the outputs.
     """
 
     def __init__(self, n_words: int, n_outputs: int, dropout: float) -> None:
         super().__init__()
         self.embedding = nn.Embedding(n_words, n_outputs, padding_idx=0)
-        nn.init.zeros_(self.embedding.weight)  # what was not seen says nothing
+        nn.init.zeros_(self.embedding.weight)  # unseen words have no effect
         self.words = nn.Dropout1d(dropout)  # drops whole words
 
     def forward(self, x: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def encoder_network(encoder: nn.Module, n_outputs: int, dropout: float) -> TextN
     if not isinstance(states, Tensor) or states.dim() != 3 or states.shape[:2] != example.shape:
         got = tuple(states.shape) if isinstance(states, Tensor) else type(states).__name__
         raise LupiError(
-            f"encoder: for word numbers of shape (2, 3) it returned {got}; expected a tensor "
+            f"encoder: for word indices of shape (2, 3) it returned {got}; expected a tensor "
             "(2, 3, channels), one vector per word"
         )
     return TextNetwork(MeanOfWords(encoder), _head(states.shape[-1], n_outputs, dropout))
@@ -131,7 +131,7 @@ def lstm(n_words: int, n_outputs: int, n_channels: int, dropout: float) -> TextN
 
 
 class AttendedLSTM(nn.Module):
-    """Read a text in both directions, and average its states by learned weights.
+    """Read a text in both directions, and average its states with learned weights.
 
     Yang et al.: "Hierarchical Attention Networks for Document Classification", NAACL 2016 (its
     word level).
@@ -171,7 +171,7 @@ def import_encoder(name: str, n_words: int) -> nn.Module:
             "takes the number of words and returns a torch module"
         ) from None
     if not isinstance(encoder, nn.Module):
-        raise LupiError(f"encoder: {name} made a {type(encoder).__name__}, not a torch module")
+        raise LupiError(f"encoder: {name} returned a {type(encoder).__name__}, not a torch module")
     return encoder
 
 
@@ -194,7 +194,7 @@ def _embed(embedding: nn.Embedding, x: Tensor) -> Tensor:
 
 
 def _reversal(x: Tensor) -> Tensor:
-    """Return places (B, T) that turn each text around and leave its padding where it is."""
+    """Return indices (B, T) that reverse each text and keep its padding in place."""
     places = torch.arange(x.shape[1], device=x.device)
     length = ((x > 0) * (places + 1)).amax(1, keepdim=True)  # up to the last word
     return torch.where(places < length, length - 1 - places, places)

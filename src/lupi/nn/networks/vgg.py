@@ -45,10 +45,10 @@ class VGG(nn.Module):
         image_size: height and width of x.
         mean: of the pixels, per channel; its length is the number of channels.
         std: of the pixels, per channel.
-        dropout: Bernoulli rate after each fully connected layer but the last; before the last where
+        dropout: Bernoulli rate after each fully connected layer but the last; before the last if
             it is the only one.
-        pool: height and width of the map that the head sees; by default all that is left.
-        fc_activation: of the fully connected layers; that of the convolutions is ReLU.
+        pool: height and width of the head's input map; by default that of the last map.
+        fc_activation: activation of the fully connected layers; convolutions have ReLU.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ def _block(n_in: int, channels: Sequence[int]) -> nn.Sequential:
 
 
 def he_init(module: nn.Module) -> None:
-    """Initialise a layer after He et al. 2015; to be given to `apply`."""
+    """Initialise a layer after He et al. 2015; for use with `apply`."""
     if isinstance(module, (nn.Conv2d, nn.Linear)):
         nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
         if module.bias is not None:
@@ -133,8 +133,8 @@ def small_vgg(
 ) -> VGG:
     """Build a VGG for small images and few labels.
 
-    Three blocks of `n_convs` convolutions each, what is left of the image averaged to
-    `pool` x `pool` places, and `n_fc` fully connected layers before the last.
+    It has three blocks of `n_convs` convolutions each, average pooling to `pool` x `pool` places,
+    and `n_fc` fully connected layers before the last.
     """
     blocks = [(channels,) * n_convs for channels in (width, 2 * width, 4 * width)]
     hidden = (n_hidden,) * n_fc

@@ -1,17 +1,17 @@
-"""Noise whose variance x* sets.
+"""Noise whose variance depends on x*.
 
-draws.py       what one draw of noise is shared over
+draws.py       noise, and what shares a draw
 priors.py      the variance without h*: a number, or one inside a region and one outside
-penalties.py   what it costs to leave the prior
+penalties.py   divergences from the prior
 readings.py    the paper's text, and its authors' code
 variances.py   from x* to the log-variance at a site: budget, missing rows
-dropout.py     HeteroscedasticDropout: all of it as one layer
+dropout.py     HeteroscedasticDropout as one layer
 site_noise.py  such layers at the sites of any network
 encoders.py    networks h* of x*
 """
 
-from lupi.nn.noise.dropout import HeteroscedasticDropout, Noisy
+from lupi.nn.noise.dropout import HeteroscedasticDropout, NoisyOutput
 from lupi.nn.noise.priors import RegionPrior
 from lupi.nn.noise.site_noise import NoisePass, SiteNoise
 
-__all__ = ["HeteroscedasticDropout", "NoisePass", "Noisy", "RegionPrior", "SiteNoise"]
+__all__ = ["HeteroscedasticDropout", "NoisePass", "NoisyOutput", "RegionPrior", "SiteNoise"]

@@ -1,4 +1,4 @@
-"""Draw noise and share each draw over what belongs together.
+"""Draw noise, with draws shared over channels, places or examples.
 
     gaussian:   z = h * (1 + sigma * eps),      eps ~ N(0, 1)
     bernoulli:  z = h * keep / (1 - p),         keep = [u >= p],  u ~ U(0, 1),  p = v / (1 + v)
@@ -6,13 +6,13 @@
 
 Both multiplicative forms have mean h and variance v = sigma^2 times h^2.
 
-One draw per unit averages out where a network sums over places. A sum over the places j of
-w_j h_j gets the variance
+One draw per unit averages out if a network sums over places. The variance of a sum over places,
+sum_j w_j h_j, is
 
     v * sum_j (w_j h_j)^2     with one draw per unit,
     v * (sum_j w_j h_j)^2     with one draw for all places:
 
-the second is large exactly where the network relies on those places, the first hardly is.
+the second is large if the network relies on those places, the first is not.
 """
 
 from collections.abc import Mapping
@@ -26,14 +26,14 @@ from lupi.errors import LupiError
 from lupi.nn.layouts import Layout, SiteShape
 
 Draw = Literal["unit", "place", "channel", "example"]
-"""unit: a draw for every entry (the paper). place: one for all channels of a place. channel: one
-for all places of a channel. example: one for the whole example."""
+"""unit: one draw per entry (the paper). place: one for all channels of a place. channel: one for
+all places of a channel. example: one for the whole example."""
 Distribution = Literal["gaussian", "bernoulli"]
 Form = Literal["multiplicative", "additive"]
 
 
-def usual_draw(layout: Layout) -> Draw:
-    """Return the draw that is used where none is asked for: shared over places, where there are."""
+def default_draw(layout: Layout) -> Draw:
+    """Return the default draw: `channel` if there are places, otherwise `unit`."""
     return "channel" if layout.places else "unit"
 
 
@@ -41,7 +41,7 @@ def shared_dims(draw: Draw, layout: Layout) -> tuple[int, ...]:
     """Return the dimensions of the activations that share a draw."""
     if draw in ("place", "channel") and not layout.places:
         raise ValueError(
-            f"draw: {draw} needs places (a feature map or a sequence), and there are none here; "
+            f"draw: {draw} needs places (a feature map or a sequence), but there are none here; "
             "use unit or example"
         )
     channel, places = (layout.channel,), layout.places
@@ -49,7 +49,7 @@ def shared_dims(draw: Draw, layout: Layout) -> tuple[int, ...]:
 
 
 def check_draw(draw: Draw | None, shapes: Mapping[str, SiteShape]) -> None:
-    """Refuse a draw that shares nothing at a site."""
+    """Raise an error for a draw that needs places at a site without places."""
     for site, found in shapes.items():
         try:
             shared_dims(draw or "unit", found.layout)

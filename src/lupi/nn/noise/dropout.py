@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from lupi.core.batch import finite_rows
 from lupi.core.whole_batch import WHOLE, WholeBatch
-from lupi.nn.layouts import Layout, usual_layout
-from lupi.nn.noise.draws import Distribution, Draw, Form, add_noise, usual_draw
+from lupi.nn.layouts import Layout, default_layout
+from lupi.nn.noise.draws import Distribution, Draw, Form, add_noise, default_draw
 from lupi.nn.noise.penalties import PENALTIES, PenaltyName
 from lupi.nn.noise.priors import Prior
 from lupi.nn.noise.readings import OfficialReading, PaperReading, Reading, ReadingName
@@ -34,15 +34,15 @@ from lupi.nn.noise.variances import (
 )
 
 XSTAR_MAX = 1e6
-"""x* is clipped to this before it enters h*, so that no finite input overflows."""
+"""x* is clipped to this before h*, so that no finite input overflows."""
 
 
-class Noisy(NamedTuple):
-    """What a pass under noise returns."""
+class NoisyOutput(NamedTuple):
+    """Activations with noise, and the penalty."""
 
     output: Tensor
     penalty: Tensor
-    """(B,): for each row the weighted penalty, 0 without x*. Add its mean to the loss."""
+    """(B,): the weighted penalty of each row, 0 without x*. Add its mean to the loss."""
 
 
 class HeteroscedasticDropout(nn.Module):
@@ -56,13 +56,13 @@ class HeteroscedasticDropout(nn.Module):
     zero gives the prior. Its output is (B, units), or (B, 1 or channels, ...) with a map.
 
     Args:
-        hstar: The network h* of x*. None keeps the variance at the prior.
+        hstar: The network h* on x*. None keeps the variance at the prior.
         prior: The variance h0: a number, or a function from x* to variances (for a box mask:
             one variance inside, another outside). The paper uses 1.
         beta: Weight of the penalty.
         penalty: Divergence of h* from the prior: `kl`, `l2-squared`, `huber`, `l2` or `l1`.
         budget: Keep the mean variance of the `batch`, or of each `example`, at that of the
-            prior, so that h* decides where noise goes but not how much there is; or `none`.
+            prior, so that h* distributes the noise but does not change its amount; or `none`.
             Without a budget, h* reduces all noise, because that lowers the training loss.
         missing: Variance of rows without x*: the `mean` variance of the rows with x* (the prior
             if there are none), the `prior`, or `none`. If the prior is a function of x*, rows
@@ -71,7 +71,7 @@ class HeteroscedasticDropout(nn.Module):
             is `channel` for maps and sequences and `unit` for vectors.
         distribution: `gaussian`, or `bernoulli`, which drops entries at the rate with the same
             variance. Bernoulli draws give no gradient to h*.
-        form: `multiplicative`, or `additive` for noise at logits or outputs.
+        form: `multiplicative`, or `additive` for noise on logits or outputs.
         n_samples: Draws per example. The output, and everything after it, then has
             n_samples * B rows; rows that were already repeated are not repeated again.
         reading: `paper`, or `official` for the authors' code.
@@ -102,7 +102,7 @@ class HeteroscedasticDropout(nn.Module):
         if reading != "paper" and hstar is None:
             raise ValueError(f"reading: {reading} has no prior: it needs an hstar")
         if distribution == "bernoulli" and hstar is not None:
-            raise ValueError("distribution: bernoulli gives h* no gradient; leave `hstar` out")
+            raise ValueError("distribution: bernoulli gives h* no gradient; omit `hstar`")
         self.hstar = hstar
         self.prior = prior
         self.keep_budget = BUDGETS[budget if reading == "paper" else "none"]
@@ -122,7 +122,7 @@ class HeteroscedasticDropout(nn.Module):
 
     def forward(
         self, h: Tensor, xstar: Tensor | None = None, has_xstar: Tensor | None = None
-    ) -> Noisy:
+    ) -> NoisyOutput:
         """Return `h` with noise and the penalty; in `eval()` `h` itself, whatever x* is.
 
         Args:
@@ -132,11 +132,11 @@ class HeteroscedasticDropout(nn.Module):
                 follow `missing`.
         """
         if not self.training:
-            return Noisy(h, h.new_zeros(len(h)))
+            return NoisyOutput(h, h.new_zeros(len(h)))
         if xstar is None:
             raise ValueError("heteroscedastic dropout trains with x*; call .eval() to predict")
         noisy, variance = self.sample(h, xstar, has_xstar)
-        return Noisy(noisy, self.reading.penalty([variance]))
+        return NoisyOutput(noisy, self.reading.penalty([variance]))
 
     def sample(
         self,
@@ -145,7 +145,7 @@ class HeteroscedasticDropout(nn.Module):
         has_xstar: Tensor | None = None,
         whole: WholeBatch = WHOLE,
     ) -> tuple[Tensor, Variance]:
-        """Return `h` with noise, and the variance that it has; the rows may be part of a batch."""
+        """Return `h` with noise, and its variance; the rows may be part of a batch."""
         if len(h) == len(xstar) and self.n_samples > 1:
             h = h.repeat(self.n_samples, *[1] * (h.dim() - 1))
         variance = self.variance(h, xstar, has_xstar, whole)
@@ -154,8 +154,8 @@ class HeteroscedasticDropout(nn.Module):
             logvar = logvar + math.log(max(self.strength, 1e-12))
         if len(h) > len(xstar):  # several draws of each row
             logvar = logvar.repeat(len(h) // len(xstar), *[1] * (h.dim() - 1))
-        layout = self.layout or usual_layout(h.dim())
-        draw = self.draw or usual_draw(layout)
+        layout = self.layout or default_layout(h.dim())
+        draw = self.draw or default_draw(layout)
         noisy = add_noise(h, logvar, layout, draw, self.distribution, self.form, whole)
         return noisy, variance
 
@@ -166,12 +166,12 @@ class HeteroscedasticDropout(nn.Module):
         has_xstar: Tensor | None = None,
         whole: WholeBatch = WHOLE,
     ) -> Variance:
-        """Return the variance for activations `h`, of which only the shape matters."""
+        """Return the variance for activations like `h`; only the shape of `h` is used."""
         has = finite_rows(xstar)
         if has_xstar is not None:
             has = has & has_xstar
         every = whole.every_row(has)
-        layout = self.layout or usual_layout(h.dim())
+        layout = self.layout or default_layout(h.dim())
         h = h[: len(xstar)]
         # Variances are computed in the precision of h*'s weights even under autocast.
         with torch.autocast(xstar.device.type, enabled=False):
@@ -208,6 +208,6 @@ class HeteroscedasticDropout(nn.Module):
         return xstar.dtype if xstar.is_floating_point() else torch.float32
 
     def extra_repr(self) -> str:
-        """Show the settings that matter."""
+        """Return the main settings."""
         prior = "function of x*" if callable(self.prior) else self.prior
         return f"prior={prior}, draw={self.draw or 'usual'}, {self.reading}"

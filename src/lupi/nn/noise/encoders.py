@@ -9,7 +9,7 @@ from torch.nn.parameter import UninitializedParameter
 from lupi.nn.networks.vgg import he_init
 
 N_WORDS = 2**15
-"""Words that `WordEncoder` tells apart; the numbers of larger vocabularies share offsets."""
+"""Number of words that `WordEncoder` distinguishes; larger vocabularies share offsets."""
 
 
 def _zero(layer: nn.Linear | nn.Conv1d | nn.Conv2d) -> nn.Module:
@@ -20,15 +20,15 @@ def _zero(layer: nn.Linear | nn.Conv1d | nn.Conv2d) -> nn.Module:
 
 
 def vector_encoder(n_in: int, n_out: int, n_hidden: int = 64) -> nn.Sequential:
-    """Map a vector (B, n_in) to units (B, n_out), starting at zero: the prior itself."""
+    """Map a vector (B, n_in) to units (B, n_out), initialised to zero (the prior)."""
     return nn.Sequential(nn.Linear(n_in, n_hidden), nn.ReLU(), _zero(nn.Linear(n_hidden, n_out)))
 
 
 class LazyUnits(nn.Module):
-    """A linear layer (B, n_in) to (B, n_out) that is made at its first pass, at zero.
+    """A linear layer (B, n_in) to (B, n_out), created at its first pass and initialised to zero.
 
-    An optimizer may take its weights before, as those of PyTorch's own lazy layers; but someone
-    has to set `n_out`, which no input tells.
+    Its weights can be passed to an optimizer before that, as with PyTorch's lazy layers, but
+    `n_out` must be set, because it does not follow from the input.
     """
 
     def __init__(self) -> None:
@@ -58,15 +58,15 @@ class LazyUnits(nn.Module):
 
 
 def lazy_vector_encoder(n_in: int, n_hidden: int = 64) -> nn.Sequential:
-    """Return a `vector_encoder` for a number of units that is known later."""
+    """Return a `vector_encoder` whose number of units is set later."""
     return nn.Sequential(nn.Linear(n_in, n_hidden), nn.ReLU(), LazyUnits())
 
 
 def feature_encoders(n_in: int, n_units: list[int]) -> list[nn.Module]:
-    """Map features (B, n_in) to the units of fully connected layers that follow one another.
+    """Map features (B, n_in) to the units of consecutive fully connected layers.
 
-    The second encoder builds on the first one's layer, and so on: a tower of the same shape as
-    the student's own, initialised after He et al., as in the paper.
+    Each encoder builds on the layer of the previous one: a tower of the same shape as the
+    student's, initialised after He et al., as in the paper.
     """
     encoders: list[nn.Module] = []
     below: list[nn.Module] = []
@@ -79,15 +79,15 @@ def feature_encoders(n_in: int, n_units: list[int]) -> list[nn.Module]:
 
 
 class RegionEncoder(nn.Module):
-    """Map a region (B, C, *places) to (B, n_out, *places), starting at zero: the prior itself.
+    """Map a region (B, C, *places) to (B, n_out, *places), initialised to zero (the prior).
 
     Args:
         n_in: channels of the region.
         n_out: channels of the log-variance.
-        sizes: of the places at the site, which the region is averaged to first.
+        sizes: sizes of the places at the site, to which the region is averaged first.
         n_hidden: channels in between, for a kernel above 1.
-        kernel: how many places around a place h* sees; 1 is the place alone, on which the
-            log-variance then depends linearly: it can't pile up at places half inside.
+        kernel: kernel size; with 1, h* sees only the place itself, and the log-variance is linear
+            in it, so it can't peak at places on the border.
     """
 
     def __init__(
@@ -114,9 +114,9 @@ class RegionEncoder(nn.Module):
 
 
 class WordEncoder(nn.Module):
-    """Map a rationale and its words (B, 2, T) to (B, 1, T), starting at zero: the prior itself.
+    """Map a rationale and its words (B, 2, T) to (B, 1, T), initialised to zero (the prior).
 
-    The log-variance of a word is that of its flag plus an offset of its own, wherever it stands.
+    The log-variance of a word is that of its flag plus an offset of the word.
     """
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class WordEncoder(nn.Module):
         nn.init.zeros_(self.word.weight)
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Add up what the flag says and what the word says."""
+        """Return the sum of the terms for the flag and the word."""
         of_flag: Tensor = self.flag(seen[:, :1])
         of_word: Tensor = self.word(seen[:, 1].long() % N_WORDS)  # (B, T, 1)
         return of_flag + of_word.transpose(1, 2)

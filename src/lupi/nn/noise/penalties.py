@@ -1,4 +1,4 @@
-"""What it costs to leave the prior: a divergence of log-variances, for each example.
+"""Penalties: divergences of log-variances from the prior, for each example.
 
 With d = log h* - log h0, averaged over the units of an example:
 
@@ -10,8 +10,8 @@ With d = log h* - log h0, averaged over the units of an example:
 | l2 | sqrt(mean d^2) | the paper's norm |
 | l1 | abs(d) | the norm that the paper's appendix derives |
 
-`l1` and `l2` have a cusp at the prior: h* stays there unless the loss pulls harder than beta.
-The first three let it move.
+`l1` and `l2` have a cusp at the prior: h* stays there unless the gradient of the loss exceeds beta.
+The others are smooth.
 """
 
 import math
@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 STEEPEST = 10.0
-"""The KL is continued linearly from here, so that its gradient stays finite."""
+"""The KL is linear beyond this, so that its gradient stays finite."""
 
 PenaltyName = Literal["kl", "l2-squared", "huber", "l2", "l1"]
 Penalty = Callable[[Tensor], Tensor]

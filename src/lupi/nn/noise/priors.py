@@ -1,4 +1,4 @@
-"""Prior variances h0: what the noise is before h* learns anything."""
+"""Prior variances h0: the noise before h* is trained."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ Prior = float | Callable[[Tensor], Tensor]
 
 
 class RegionPrior(Settings):
-    """A prior variance inside the region that x* marks, and another outside."""
+    """A prior variance inside the region marked by x*, and another outside."""
 
     inside: float = Field(ge=0, le=1000)
     outside: float = Field(ge=0, le=1000)
@@ -24,10 +24,10 @@ class RegionPrior(Settings):
 
 
 def dropout_variance(site: nn.Module) -> float:
-    """Return the variance of the Bernoulli dropout at a site, p / (1 - p); 1 where it has none.
+    """Return the variance of the Bernoulli dropout at a site, p / (1 - p); 1 without dropout.
 
-    So noise takes the place of a dropout layer at the same strength. A rate of 0.5 gives the
-    paper's variance of 1.
+    So noise replaces a dropout layer with the same strength. A rate of 0.5 gives the paper's
+    variance of 1.
     """
     rate = site.p if isinstance(site, DROPOUTS) else 0.5
     return rate / (1 - rate) if 0 < rate < 1 else 1.0

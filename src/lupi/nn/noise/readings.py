@@ -1,4 +1,4 @@
-"""How the paper's text and its authors' code turn the output of h* into noise and a penalty.
+"""The two readings: how the paper's text and its code convert the output of h* to noise.
 
 |  | log-variance | penalty |
 |---|---|---|
@@ -23,10 +23,10 @@ ReadingName = Literal["paper", "official", "official-translation"]
 
 
 class Reading(Protocol):
-    """What becomes of the output of h*."""
+    """How the output of h* is converted to a log-variance and a penalty."""
 
     def logvar(self, offset: Tensor, prior: Tensor, has: Tensor) -> Tensor:
-        """Return the log-variance for what h* says."""
+        """Return the log-variance for the output of h*."""
         ...
 
     def penalty(self, variances: Sequence[Variance], whole: WholeBatch = WHOLE) -> Tensor:
@@ -36,7 +36,7 @@ class Reading(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PaperReading:
-    """h* says how far the log-variance is from its prior, and pays for the distance."""
+    """The output of h* is an offset from the log-prior; the penalty is its divergence."""
 
     beta: float = 0.0
     divergence: Penalty = kl
@@ -57,19 +57,19 @@ class PaperReading:
 
 @dataclass(frozen=True, slots=True)
 class OfficialReading:
-    """The authors' code: h* says the log-variance, and pays for the norm of sigma."""
+    """The authors' code: the output of h* is the log-variance; the penalty is a norm of sigma."""
 
     beta: float
     relu: bool = True
 
     def logvar(self, offset: Tensor, prior: Tensor, has: Tensor) -> Tensor:
-        """Return the offset, its negative part cut if `relu`."""
+        """Return the output of h*, through a ReLU if `relu`."""
         return F.relu(offset) if self.relu else offset
 
     def penalty(self, variances: Sequence[Variance], whole: WholeBatch = WHOLE) -> Tensor:
         """Return beta * ||sigma||, one norm over the batch and all sites, for every row with x*.
 
-        It is no mean over rows: it grows with the batch size.
+        It is not a mean over rows: it grows with the batch size.
         """
         has = variances[0].has_xstar
         sigmas = [

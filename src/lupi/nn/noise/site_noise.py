@@ -1,4 +1,4 @@
-"""Heteroscedastic dropout at the sites of a network: a layer of noise for each."""
+"""Heteroscedastic dropout at the sites of a network, one noise layer per site."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from lupi.nn.sites import attached, site_module
 
 
 class NoisePass:
-    """One training pass of a network under noise: takes x*, gives the penalty."""
+    """One training pass of a network with noise."""
 
     def __init__(
         self, noise: "SiteNoise", seen: Mapping[str, Tensor], has: Tensor, whole: WholeBatch
@@ -28,7 +28,7 @@ class NoisePass:
         self._variances: dict[str, Variance] = {}
 
     def at(self, site: str, h: Tensor) -> Tensor:
-        """Return the activations at a site under noise."""
+        """Return the activations at a site with noise."""
         seen, layer = self._seen[site], self._noise.at(site)
         if len(h) not in (len(seen), layer.n_samples * len(seen)):
             raise LupiError(
@@ -42,7 +42,7 @@ class NoisePass:
         return noisy
 
     def penalty(self) -> Tensor:
-        """Return the penalty of each row, (B,), over the sites that the pass came by."""
+        """Return the penalty of each row, (B,), summed over the sites used in the pass."""
         if not self._variances:
             raise LupiError(
                 f"the forward pass used no site with noise: {', '.join(self._noise.sites)}; "
@@ -53,14 +53,14 @@ class NoisePass:
 
 
 class SiteNoise(nn.ModuleDict):
-    """Layers of noise by the name of their site. They are no part of the network."""
+    """Noise layers by site name. They are not part of the network."""
 
     def __init__(self, layers: Mapping[str, HeteroscedasticDropout]) -> None:
         super().__init__({_key(site): layer for site, layer in layers.items()})
         self.sites = tuple(layers)
 
     def at(self, site: str) -> HeteroscedasticDropout:
-        """Return the layer of a site."""
+        """Return the noise layer of a site."""
         layer = self[_key(site)]
         assert isinstance(layer, HeteroscedasticDropout)
         return layer
@@ -73,10 +73,10 @@ class SiteNoise(nn.ModuleDict):
         has: Tensor,
         whole: WholeBatch = WHOLE,
     ) -> Iterator[NoisePass]:
-        """Put noise at the sites of a network for a training pass inside the block.
+        """Add noise at the sites of a network for a training pass inside the block.
 
         Args:
-            net: stays as it is outside the block.
+            net: The network; it does not change outside the block.
             seen: what h* sees at each site, (B, ...).
             has: (B,) bool, True where a row has x*.
             whole: the batch that these rows are of.
@@ -87,7 +87,7 @@ class SiteNoise(nn.ModuleDict):
             yield noise_pass
 
     def set_strength(self, strength: float) -> None:
-        """Scale all variances by a factor in [0, 1]: a warm-up."""
+        """Scale all variances by a factor in [0, 1], for warm-up."""
         for site in self.sites:
             self.at(site).strength = strength
 

@@ -1,4 +1,4 @@
-"""From what h* says of x* to the log-variance at a site, row by row."""
+"""From the output of h* to the log-variance at a site, for each row."""
 
 import math
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from lupi.core.whole_batch import WholeBatch
 from lupi.nn.layouts import Layout
 
 LOGVAR_MIN, LOGVAR_MAX = -10.0, 7.0
-"""Bounds of the noise: a variance of 4.5e-5 is practically none, one of 1100 drowns the signal."""
+"""Bounds of the log-variance of the noise: variances of 4.5e-5 and 1100."""
 LOGVAR_LIMIT = 50.0
-"""The penalty sees log-variances up to here, and so pulls back one that left the bounds."""
+"""Bounds of the log-variance in the penalty, which pulls values back into the bounds above."""
 
 Missing = Literal["mean", "prior", "none"]
 Budget = Literal["none", "example", "batch"]
@@ -37,12 +37,12 @@ class Variance(NamedTuple):
 
 
 def bounded(logvar: Tensor) -> Tensor:
-    """Keep a log-variance where neither sigma nor its gradient overflows."""
+    """Clip a log-variance so that neither sigma nor its gradient overflows."""
     return logvar.clamp(LOGVAR_MIN, LOGVAR_MAX)
 
 
 def fit_to(values: Tensor, h: Tensor, layout: Layout) -> Tensor:
-    """Bring per-example values to a shape that broadcasts to the activations `h`.
+    """Reshape per-example values so that they broadcast to the activations `h`.
 
     Values are (B, units), or (B, 1 or channels, *places) whatever the layout of `h`. Places are
     averaged or repeated to those of `h`.
@@ -72,20 +72,20 @@ def over_rows(mask: Tensor, like: Tensor) -> Tensor:
 
 
 def keep_example_mean(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
-    """Give the variances of each example the mean that the prior has: h* only says where."""
+    """Rescale the variances of each example to the mean of the prior."""
     dims = tuple(range(1, logvar.dim()))
     return logvar - _log_mean_exp(logvar, dims) + _log_mean_exp(prior, dims)
 
 
 def keep_nothing(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
-    """Return what h* says: it decides how much noise there is, too."""
+    """Return the log-variance unchanged."""
     return logvar
 
 
 def keep_batch_mean(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
-    """Give the variances of a batch the mean that the prior has: h* says where, and in which rows.
+    """Rescale the variances of a batch to the mean of the prior.
 
-    Rows without x* do not count.
+    Rows without x* are ignored.
     """
 
     def mean(values: Tensor) -> Tensor:
@@ -112,8 +112,8 @@ BUDGETS: dict[Budget, FromRows] = {
 }
 
 
-def mean_of_others(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
-    """Return the mean variance of the rows that have x*, as a log; the prior where none has."""
+def mean_variance(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
+    """Return the log of the mean variance of the rows with x*; the prior if there are none."""
     weight = over_rows(has.to(logvar.dtype), logvar)
     total = whole.sum((bounded(logvar.detach()).exp() * weight).sum(0, keepdim=True))
     n = whole.sum(weight.sum())
@@ -121,19 +121,19 @@ def mean_of_others(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch
     return torch.where(n > 0, mean.log(), prior)
 
 
-def prior_itself(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
+def prior_variance(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
     """Return the prior."""
     return prior
 
 
 def no_noise(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
-    """Return practically no variance."""
+    """Return a variance close to 0."""
     return torch.full_like(prior, LOGVAR_MIN)
 
 
 MISSING: dict[Missing, FromRows] = {
-    "mean": mean_of_others,
-    "prior": prior_itself,
+    "mean": mean_variance,
+    "prior": prior_variance,
     "none": no_noise,
 }
-"""What rows without x* get; the log-prior is that of one such row."""
+"""Policies for rows without x*; the log-prior is that of one such row."""

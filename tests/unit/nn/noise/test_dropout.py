@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lupi.nn.noise import HeteroscedasticDropout, Noisy
+from lupi.nn.noise import HeteroscedasticDropout, NoisyOutput
 from lupi.nn.noise.readings import ReadingName
 from lupi.nn.noise.variances import LOGVAR_MAX, LOGVAR_MIN
 
@@ -199,7 +199,7 @@ def test_under_autocast_variances_keep_full_precision() -> None:
 def test_compiles_to_one_graph_with_the_same_numbers() -> None:
     drop = HeteroscedasticDropout(nn.Linear(2, 3))
     h, xstar = torch.randn(4, 3), torch.randn(4, 2)
-    compiled: Callable[[Tensor, Tensor], Noisy] = torch.compile(
+    compiled: Callable[[Tensor, Tensor], NoisyOutput] = torch.compile(
         drop, backend="aot_eager", fullgraph=True
     )
     torch.manual_seed(0)
