@@ -418,7 +418,7 @@ def test_a_compiled_network_follows_xstar() -> None:
         ),
         (
             lambda: lupi.attach(Lstm(), 3, ["lstm"])(series(), torch.randn(ROWS, 3)),
-            "site lstm: LSTM returns a tuple, no tensor",
+            "site lstm: LSTM returns tuple, not a tensor",
         ),
         (
             lambda: lupi.attach(Detour(), 3, example=(torch.zeros(2, 4), torch.zeros(2, 3))),

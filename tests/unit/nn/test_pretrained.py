@@ -36,7 +36,7 @@ def test_the_vector_enters_the_last_linear_layer(tmp_path: Path) -> None:
     [
         ("resnet", "expected efficientnet-lite0, or package.module:function"),
         (f"{__name__}:make_none", "has no attribute 'make_none'"),
-        (f"{__name__}:make_nothing", "it made a str, not a torch module"),
+        (f"{__name__}:make_nothing", "it returned a str, not a torch module"),
     ],
 )
 def test_bad_names(name: str, message: str) -> None:

@@ -41,7 +41,7 @@ def test_any_layer_that_is_named_in_full_is_a_site_behind_it() -> None:
 def test_a_layer_that_returns_no_tensor_is_no_site() -> None:
     net = nn.Sequential(nn.LSTM(3, 4))
     with (
-        pytest.raises(LupiError, match="site 0: LSTM returns a tuple, no tensor"),
+        pytest.raises(LupiError, match="site 0: LSTM returns tuple, not a tensor"),
         reading(find_sites(net, ["0"])),
     ):
         net(torch.zeros(2, 5, 3))

@@ -136,7 +136,7 @@ def test_own_encoders_are_imported_and_checked() -> None:
     with pytest.raises(LupiError, match=r"it returned \(2, 3\); expected a tensor"):
         encoder_network(Wrong(), 2, 0.0)
     for name, message in (
-        (f"{__name__}:make_nothing", "made a int, not a torch module"),
+        (f"{__name__}:make_nothing", "returned a int, not a torch module"),
         (f"{__name__}:none", "has no attribute"),
         ("no_such_module:make", "No module named"),
         ("", "expected package.module:function"),
