@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-EXTRAS := ray,slurm,meteor,features,examples
+EXTRAS := ray,slurm,meteor,features,examples,notebook
 
 LOWEST := $(VENV)-lowest
 

@@ -1,10 +1,13 @@
 """Small runs of the embedded task and from shards, for one process and for two."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lupi.core import Task
 from lupi.tasks.images.image_files import shard_images
 from lupi.tasks.images.imagenet import ImagenetSettings
+from lupi.tasks.registry import build_task, parse_network, parse_task
 from lupi.train.settings import RunSettings
 from made_images import imagenet
 
@@ -22,10 +25,20 @@ CHANGES: dict[str, dict[str, Any]] = {
     "stages": {"method": "het-dropout", "settings": {"curriculum": {"tower_epochs": 2}}},
     "resumed": {"method": "het-dropout", "xstar_frac": 0.6},
 }
-SETTINGS = {
-    name: RunSettings.parse({**DIGITS, **changes}, name).resolve()
-    for name, changes in CHANGES.items()
-}
+
+
+def run_from(raw: Mapping[str, Any]) -> RunSettings:
+    """Return the settings of a run as a plan has them: with the fingerprint of its data."""
+    return RunSettings.parse({**raw, "task": parse_task(raw["task"]).with_content()}, "")
+
+
+def task_from(raw: Mapping[str, Any], network: Mapping[str, Any] = {}) -> Task:
+    """Build a task from raw settings."""
+    settings = parse_task(raw)
+    return build_task(settings, parse_network(settings, network))
+
+
+SETTINGS = {name: run_from({**DIGITS, **changes}) for name, changes in CHANGES.items()}
 
 
 def made_shards(folder: Path) -> str:
@@ -45,4 +58,4 @@ def streamed(shards: str, **changes: Any) -> RunSettings:
     task = {"name": "imagenet", "root": shards, "image_size": 12, "n_val": 1, "n_test": 1}
     raw = {**DIGITS, "task": {**task, "decoders": 2, **changes}, "size": 11}
     train = {**DIGITS["train"], "batch_size": 5}
-    return RunSettings.parse({**raw, "train": train, "method": "het-dropout"}, "").resolve()
+    return run_from({**raw, "train": train, "method": "het-dropout"})

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from lupi.train.run import run
-from lupi.train.settings import RunSettings
 from made_images import image_folder
+from made_runs import run_from
 from made_table import rows, write_csv
 
 
@@ -44,7 +44,7 @@ def _run(
     folder: Path, task: dict[str, Any], network: dict[str, Any], method: str, size: int
 ) -> Path:
     raw = {"task": task, "network": network, "train": {"epochs": 2}, "method": method}
-    settings = RunSettings.parse({**raw, "size": size, "seed": 0}, "").resolve()
+    settings = run_from({**raw, "size": size, "seed": 0})
     into = folder / "runs" / settings.run_id
     run(settings, into)
     return into

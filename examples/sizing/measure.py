@@ -32,7 +32,7 @@ from lupi.methods.registry import build_method
 from lupi.records import write_json
 from lupi.settings import merge, read_yaml
 from lupi.tasks.images.image import ImageNetworkSettings, ImageTask
-from lupi.train.losses import reduce
+from lupi.train.passes import reduce
 
 SIDE, N_CLASSES, BATCH, STORED, TURNS = 224, 1000, 2, 256, 5
 
@@ -66,7 +66,7 @@ def build(method: str, settings: dict[str, Any], network: dict[str, Any]) -> tup
 def step(method: Method, batch: Batch) -> None:
     """Go forward and backward."""
     method.zero_grad()
-    reduce(method(batch), batch).total.backward()
+    reduce(method.loss(batch), batch).total.backward()
 
 
 def seconds(method: Method, batch: Batch) -> float:
@@ -88,7 +88,7 @@ def saved_bytes(method: Method, batch: Batch) -> int:
         return tensor
 
     with saved_tensors_hooks(keep, lambda tensor: tensor):
-        method(batch)
+        method.loss(batch)
     return sum(kept.values())
 
 

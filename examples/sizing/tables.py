@@ -53,7 +53,7 @@ class Run(NamedTuple):
 def variants(arm: ArmSettings) -> int:
     """Count the arms that one stands for: fractions of x*, and controls of those with any."""
     uses_xstar = find_method(arm.method).uses_xstar
-    fractions = [one.xstar_frac for _, one in arm.fractions("")]
+    fractions = set(arm.xstar_fracs) or {arm.xstar_frac}
     return sum(1 + (len(arm.controls) if uses_xstar and frac else 0) for frac in fractions)
 
 
@@ -65,7 +65,7 @@ def training(settings: ComparisonSettings, arm: ArmSettings, size: int) -> Train
 
 def runs(settings: ComparisonSettings, n_seeds: int) -> Iterator[Run]:
     """Yield the runs of a file, each with as many epochs as it may have at most."""
-    crops = 11 if settings.task.get("test_crops") == "ten" else 1
+    crops = 11 if getattr(settings.task, "test_crops", None) == "ten" else 1
     for arm in settings.arms.values():
         cost = MEASURED["kinds"][kind(arm, merge(settings.network, arm.network))]
         for size in settings.sizes:

@@ -1,6 +1,6 @@
-"""Files that outlive a kill: whole or absent, but for the last line of rows that are appended.
+"""Write files so that a kill leaves them complete or absent.
 
-Readers skip such a line, with a warning, when it is torn.
+Only the last line of appended rows may be incomplete; readers skip it with a warning.
 """
 
 import json
@@ -13,10 +13,10 @@ from typing import Any
 from lupi.errors import LupiError
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a temporary file, then rename it to `path`: whole or absent."""
+def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
+    """Call `write` with a temporary path, then rename that file to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Of this process alone, on storage that other machines write to as well.
+    # The name is unique, even on storage that other machines write to.
     temporary = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.tmp")
     try:
         write(temporary)
@@ -27,18 +27,14 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write `document` whole, with sorted keys, so that equal results are equal files."""
+    """Write a document with sorted keys, so that equal results are equal files."""
     text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
     write_text(path, text)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` whole."""
-
-    def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8")
-
-    write_whole(path, write)
+    """Write text to a file."""
+    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -59,13 +55,13 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
 
 
 def force_to_disk(path: Path) -> None:
-    """Let what was appended to a file outlive a power failure, too."""
+    """Flush a file to disk, so that it survives a power failure."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def read_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the rows of a `.jsonl` file and warnings about lines that are not whole."""
+    """Return the rows of a `.jsonl` file, and warnings about incomplete lines."""
     rows: list[dict[str, Any]] = []
     warnings: list[str] = []
     if not path.exists():
@@ -78,15 +74,15 @@ def read_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
         if isinstance(row, dict) and all(isinstance(row.get(k), dict | None) for k in _PARTS):
             rows.append(row)
         else:
-            warnings.append(f"{path}: line {number} is torn and was skipped")
+            warnings.append(f"{path}: line {number} is incomplete and was skipped")
     return rows, warnings
 
 
 _PARTS = ("train", "val", "sites")
-"""Of a row: numbers by name, or nothing."""
+"""Entries of a row that are numbers by name, or None."""
 
 
 def rewrite_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replace a `.jsonl` file by these rows."""
+    """Replace the content of a `.jsonl` file by these rows."""
     text = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
     write_text(path, text)

@@ -1,4 +1,4 @@
-"""What a comparison and its runs are, as evidence and report see them. Read by `lupi.records`."""
+"""Types of comparisons and runs as evidence and report see them. `lupi.records` reads them."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,23 +13,23 @@ from lupi.files import read_rows
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """The figure a comparison is judged by."""
+    """The metric that a comparison is judged by."""
 
     name: str
     higher_is_better: bool = True
     selected_by: str | None = None
-    """The validation score (higher is better) that the best epoch is chosen by, where this one
-    takes too long for every epoch."""
+    """Validation score (higher is better) that selects the best epoch, if this metric is too slow
+    or too coarse for that."""
 
     @property
     def of_an_epoch(self) -> "Metric":
-        """The figure that epochs are judged by."""
+        """Metric that selects the best epoch."""
         return self if self.selected_by is None else Metric(self.selected_by)
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What evidence needs to know of an arm to compare it fairly."""
+    """What is needed to compare an arm fairly."""
 
     name: str
     method: str
@@ -43,16 +43,16 @@ class Arm:
     family: str = ""
     """What arms have in common that differ in `xstar_frac` alone; empty for an arm of its own."""
     classical: bool = False
-    """No network: shown beside the others, and never a control."""
+    """Whether it is a classical model: shown with the others, never a control."""
 
 
 RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-"""The name of a run's folder, right inside the comparison's: no path may stand there."""
+"""Name of a run's folder inside that of the comparison; it can't be a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """One cell of a comparison: where its record is, and what it is."""
+    """A planned run: name of its folder, arm, size and seed."""
 
     run_id: RunId
     arm: str
@@ -62,32 +62,32 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Settings that tuning tries for an arm: its own (number 0), or with some changes."""
+    """Settings that tuning tries for an arm: the given ones (number 0), or with changes."""
 
     arm: str
     number: int
     changes: dict[str, Any]
-    """By the path of a setting, such as `settings.prior`."""
+    """Values by the path of a setting, such as `settings.prior`."""
     size: int
     seeds: list[int]
     run_ids: list[RunId]
-    """Of its trials, one per seed."""
+    """Runs of its trials, one per seed."""
     chosen: bool = False
 
     @property
     def name(self) -> str:
-        """What the trials are called where an arm's name would stand."""
+        """Name of the trials, in place of an arm's name."""
         return f"{self.arm} #{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What is on disk of one planned run."""
+    """Record of a planned run."""
 
     plan: PlannedRun
     folder: Path
     result: dict[str, Any] | None = None
-    """The content of result.json; None while the run is unfinished."""
+    """Content of result.json; None if the run is unfinished."""
     failure: str | None = None
 
     def metrics(self) -> tuple[list[dict[str, Any]], list[str]]:
@@ -97,7 +97,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRecord:
-    """A comparison as read from its folder."""
+    """Record of a comparison."""
 
     folder: Path
     settings: dict[str, Any]
@@ -106,17 +106,17 @@ class ComparisonRecord:
     runs: list[RunRecord]
     warnings: list[str] = field(default_factory=list)
     task: dict[str, Any] = field(default_factory=dict)
-    """The resolved data settings that all finished runs share; empty where none says."""
+    """Resolved settings of the task of all finished runs; empty if not known."""
     candidates: list[Candidate] = field(default_factory=list)
     trials: list[RunRecord] = field(default_factory=list)
-    """The runs that tuning chose by; each is planned under the name of its candidate."""
+    """Trials of tuning, planned under the names of their candidates."""
     design: Design | None = None
-    """How the replicates were drawn; None: the record does not say."""
+    """How the replicates were drawn; None if not recorded."""
     looks: Looks | None = None
-    """At how many seeds it is judged; None: at all that are planned."""
+    """Numbers of seeds at which it is judged; None: at all planned seeds."""
 
     facts: list[Fact] = field(default_factory=list)
-    """What was found out about the data before the first run."""
+    """Facts about the data, found before the first run."""
 
     @property
     def finished(self) -> list[RunRecord]:

@@ -1,4 +1,4 @@
-"""What runs leave on disk, and how it is read back. No torch: evidence and report build on this.
+"""Records of comparisons and runs on disk: write and read them. Does not import torch.
 
     runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs, warnings
                                              about the data; what tuning tries and what it chose
@@ -12,7 +12,7 @@
                                failure.txt   traceback of the last attempt, if it failed
                                checkpoint/   weights
 
-Anything may be killed at any moment: see `lupi.files`.
+Files are complete even if a process is killed at any moment: see `lupi.files`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,7 +50,7 @@ def write_comparison(
     looks: Looks | None = None,
     facts: Iterable[Fact] = (),
 ) -> None:
-    """Record what a comparison is going to run, and what is known of its data before that."""
+    """Write comparison.json: settings, arms, planned runs, and facts about the data."""
     document = {
         "format": FORMAT,
         "settings": dict(settings),
@@ -67,7 +67,7 @@ def write_comparison(
 
 
 class _Planned(BaseModel):
-    """What must stand in comparison.json."""
+    """Expected content of comparison.json."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -83,7 +83,7 @@ class _Planned(BaseModel):
 
 
 class _Result(BaseModel):
-    """What may stand in result.json, as far as anyone reads it without a look at its kind."""
+    """Entries of result.json whose types are checked when it is read."""
 
     model_config = ConfigDict(strict=True)
 
@@ -94,7 +94,7 @@ class _Result(BaseModel):
 
 
 def default_folder(name: str) -> Path:
-    """Return where a comparison is recorded unless the user says where."""
+    """Return the default folder of a comparison."""
     return Path("runs") / name
 
 
@@ -140,7 +140,7 @@ def read_comparison(folder: Path) -> ComparisonRecord:
 
 
 def first_error(error: ValidationError) -> str:
-    """Say what is wrong with the first value."""
+    """Return a message about the first invalid value."""
     detail = error.errors(include_input=False)[0]
     return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
 
@@ -161,7 +161,7 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 
 def planned_trials(candidates: Iterable[Candidate]) -> list[PlannedRun]:
-    """Return the runs that stand behind candidates."""
+    """Return the trials of candidates."""
     return [
         PlannedRun(run_id, candidate.name, candidate.size, seed)
         for candidate in candidates
@@ -170,29 +170,33 @@ def planned_trials(candidates: Iterable[Candidate]) -> list[PlannedRun]:
 
 
 def read_runs(folder: Path, plan: Iterable[PlannedRun], warnings: list[str]) -> list[RunRecord]:
-    """Read what there is of planned runs; what can't be read is added to `warnings`."""
+    """Read the records of planned runs; add a warning for each that can't be read."""
     return [_read_run(folder / run.run_id, run, warnings) for run in plan]
 
 
-LATER = {"accumulate": 1, "device": "auto"}
-"""Settings of training that came later, with what runs before them had."""
+ADDED_TO_TRAINING = {"accumulate": 1, "device": "auto"}
+"""Settings of training that are newer than some records, with the values of those runs."""
 
 
 def run_identity(settings: Mapping[str, Any]) -> str:
     """Return the identity of a run's resolved settings: the name of its folder."""
     resolved = {**settings, "task": _data_of(settings["task"])}
-    # What came to the settings later is in the identity of those runs only that set it.
+    # Newer settings are part of the identity only if they differ from what older runs had.
     if not resolved.get("trial"):
         resolved.pop("trial", None)
     if "train" in resolved:
         train = resolved["train"]
-        resolved["train"] = {k: v for k, v in train.items() if LATER.get(k) != v}
+        resolved["train"] = {k: v for k, v in train.items() if ADDED_TO_TRAINING.get(k) != v}
     return fingerprint(resolved)
 
 
 def _data_of(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a task's settings without those that decide no number: where, and how fast."""
-    return {key: value for key, value in task.items() if key not in ("cache", "decoders")}
+    """Return the settings of a task without those that change no result (cache, decoders).
+
+    `max_rows` is newer than some records, which have all rows.
+    """
+    left_out = ("cache", "decoders", *(("max_rows",) if task.get("max_rows") is None else ()))
+    return {key: value for key, value in task.items() if key not in left_out}
 
 
 def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
@@ -201,22 +205,22 @@ def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
         try:
             result = read_result(folder)
         except LupiError as error:
-            warnings.append(f"{error}; the run counts as unfinished: {_AGAIN}")
+            warnings.append(f"{error}; the run counts as unfinished: {_RUN_AGAIN}")
     failure, text = folder / "failure.txt", None
     if failure.is_file() and result is None:
         text = failure.read_text(encoding="utf-8", errors="replace")
     return RunRecord(plan, folder, result, text)
 
 
-_AGAIN = "delete its folder and run the comparison again"
+_RUN_AGAIN = "delete its folder and run the comparison again"
 
 
 def _check_belonging(
     runs: list[RunRecord], arms: Mapping[str, Arm], warnings: list[str]
 ) -> dict[str, Any]:
-    """Take out, in place, results of other settings than planned; return the data of the others.
+    """Remove, in place, results of other settings than planned; return the settings of the data.
 
-    Two data sets in one comparison are refused.
+    Raise an error if results are of two datasets.
     """
     unknown: list[RunRecord] = []
     first: tuple[RunRecord, dict[str, Any]] | None = None
@@ -226,14 +230,14 @@ def _check_belonging(
         path = run.folder / "settings.json"
         try:
             settings = read_json(path)
-            reason = _foreign(settings, run.plan, arms.get(run.plan.arm))
+            reason = _mismatch(settings, run.plan, arms.get(run.plan.arm))
         except LupiError as error:
             if not path.exists():
                 unknown.append(run)
                 continue
             reason = f"can't be read ({error})"
         if reason:
-            warnings.append(f"{path} {reason}; the run counts as unfinished: {_AGAIN}")
+            warnings.append(f"{path} {reason}; the run counts as unfinished: {_RUN_AGAIN}")
             runs[i] = replace(run, result=None)
             continue
         task = _data_of(settings["task"])
@@ -241,8 +245,8 @@ def _check_belonging(
             first = run, task
         elif task != first[1]:
             raise LupiError(
-                f"{run.folder.parent} holds runs on two datasets: {_shown(first[1], task)} in "
-                f"{first[0].plan.run_id} and {_shown(task, first[1])} in {run.plan.run_id}; "
+                f"{run.folder.parent} holds runs on two datasets: {_differing(first[1], task)} in "
+                f"{first[0].plan.run_id} and {_differing(task, first[1])} in {run.plan.run_id}; "
                 "keep them in comparisons of their own"
             )
     if unknown:
@@ -253,8 +257,8 @@ def _check_belonging(
     return first[1] if first else {}
 
 
-def _foreign(settings: Mapping[str, Any], plan: PlannedRun, arm: Arm | None) -> str:
-    """Say in what a run is other than planned; nothing if it is as planned."""
+def _mismatch(settings: Mapping[str, Any], plan: PlannedRun, arm: Arm | None) -> str:
+    """Return how a run differs from its plan; an empty string if it does not."""
     planned: dict[str, Any] = {"size": plan.size, "seed": plan.seed}
     if arm is not None:
         planned |= {"method": arm.method, "control": arm.control}
@@ -266,6 +270,6 @@ def _foreign(settings: Mapping[str, Any], plan: PlannedRun, arm: Arm | None) -> 
     return ""
 
 
-def _shown(task: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """Write what of a task's settings is not the same in another."""
+def _differing(task: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Return the settings of a task that differ from those of another, as text."""
     return ", ".join(f"{key} {task[key]!r}" for key in task if task[key] != other.get(key))

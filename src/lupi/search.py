@@ -1,9 +1,9 @@
-"""Where to look for good settings: ranges and lists, and random draws from them.
+"""Search spaces of tuning: ranges and lists of values, and random draws from them.
 
     settings.prior: [0.25, 0.5, 1]
     settings.beta: {low: 0.01, high: 10, log: true}
 
-A key is the path of a setting in a run: `settings.…` of the method, `network.…` or `train.…`.
+A key is the path of a setting of a run: `settings.…` of the method, `network.…` or `train.…`.
 """
 
 import math
@@ -17,19 +17,19 @@ from lupi.errors import LupiError
 from lupi.settings import Settings
 
 SIGNIFICANT = 3
-"""Digits of a drawn number: finer differences change no result, and it can be read."""
+"""Significant digits of a drawn number, so that it is easy to read."""
 
 
 class Range(Settings):
-    """Any number between two."""
+    """All numbers between two."""
 
     low: float
     high: float
     log: bool = False
-    """Draw evenly in the logarithm: between 0.01 and 1 as often below 0.1 as above."""
+    """Draw uniformly in the logarithm: between 0.01 and 1, half of the draws are below 0.1."""
 
     @model_validator(mode="after")
-    def _has_an_inside(self) -> "Range":
+    def _check_ends(self) -> "Range":
         if not self.low < self.high:
             raise ValueError("low must be below high")
         if self.log and self.low <= 0:
@@ -41,14 +41,14 @@ class Range(Settings):
 
 
 Choices = Range | tuple[Any, ...]
-"""The values that a setting may take."""
+"""Values that a setting may take."""
 
 Space = Mapping[str, Choices]
-"""What may be chosen for each key."""
+"""Values that each setting may take, by its path."""
 
 
 def parse_space(raw: Mapping[str, Any], where: str) -> Space:
-    """Read what stands in settings; `where` is the key under which it stands."""
+    """Return a search space from raw settings; `where` is their key, for messages."""
     return {key: _parse(choices, f"{where}.{key}") for key, choices in raw.items()}
 
 
@@ -60,21 +60,21 @@ def _parse(raw: Any, where: str) -> Choices:
     raise LupiError(f"{where}: got {raw!r}; expected a list of values, or {{low: …, high: …}}")
 
 
-def draw(space: Space, chance: Random) -> dict[str, Any]:
+def draw(space: Space, rng: Random) -> dict[str, Any]:
     """Draw a value for each key."""
-    return {key: _value(choices, chance) for key, choices in space.items()}
+    return {key: _value(choices, rng) for key, choices in space.items()}
 
 
-def _value(choices: Choices, chance: Random) -> Any:
+def _value(choices: Choices, rng: Random) -> Any:
     if isinstance(choices, tuple):
-        return chance.choice(choices)
+        return rng.choice(choices)
     low, high = choices.low, choices.high
     if choices.log:
         low, high = math.log(low), math.log(high)
-    value = chance.uniform(low, high)
+    value = rng.uniform(low, high)
     return float(f"{math.exp(value) if choices.log else value:.{SIGNIFICANT}g}")
 
 
-def shown(choices: Choices) -> str:
-    """Write the values for people: `0.1 to 4, log`, or `1, 2, 5`."""
+def format_choices(choices: Choices) -> str:
+    """Return values as text: `0.1 to 4, log`, or `1, 2, 5`."""
     return str(choices) if isinstance(choices, Range) else ", ".join(map(str, choices))

@@ -1,4 +1,4 @@
-"""Settings: frozen models read from YAML plus `a.b=c` overrides, with errors that teach."""
+"""Settings: frozen models, read from YAML with `a.b=c` changes, and errors that say what to do."""
 
 import difflib
 import hashlib
@@ -9,15 +9,19 @@ from pathlib import Path, PurePath
 from types import UnionType
 from typing import Any, Self, Union, get_args, get_origin
 
+import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from lupi.errors import LupiError
-from lupi.plain_yaml import MAX_TEXT, load_plain
+
+MAX_TEXT = 2**20
+MAX_VALUES = 100_000
+"""Aliases count as the values they expand to: ten lines may expand to a billion values."""
 
 
 class Settings(BaseModel):
-    """Base of all settings: frozen, typed, and closed to keys it does not know."""
+    """Base of all settings: frozen, typed, without unknown keys."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -25,9 +29,9 @@ class Settings(BaseModel):
 
     @classmethod
     def parse(cls, raw: Any, where: str) -> Self:
-        """Validate `raw`; `where` is the key under which it stands, for the message."""
+        """Return settings from raw values; `where` is their key, for messages."""
         if not isinstance(raw, Mapping):
-            raise LupiError(f"{where}: expected keys and values, got {shown(raw)}")
+            raise LupiError(f"{where}: expected keys and values, got {format_value(raw)}")
         try:
             return cls.model_validate(raw)
         except ValidationError as error:
@@ -39,8 +43,22 @@ class Settings(BaseModel):
         return self.model_dump(mode="json")
 
 
+class TaskSettings(Settings):
+    """Base of the settings of a task: which data, and what they mean."""
+
+    name: str
+    """Name of the task. Each task allows its own only."""
+
+    def with_content(self) -> Self:
+        """Return the settings with a fingerprint of the data as they are now, if files hold them.
+
+        Data that have changed then make another run.
+        """
+        return self
+
+
 def _explain(model: type[BaseModel], error: ErrorDetails, where: str) -> str | None:
-    """Say what is wrong with one key; None where another error of the same key says it better."""
+    """Return a message about one key; None if another error of the same key says it better."""
     keys, fields, other = _follow(model, error["loc"], error["input"])
     if other:
         return None
@@ -49,7 +67,7 @@ def _explain(model: type[BaseModel], error: ErrorDetails, where: str) -> str | N
         return f"{key}: no such key; {_nearest(keys[-1], fields)}Known here: {_listed(fields)}"
     if error["type"] == "missing":
         return f"{key}: is required"
-    return f"{key}: got {shown(error['input'])}; {error['msg'][0].lower()}{error['msg'][1:]}"
+    return f"{key}: got {format_value(error['input'])}; {error['msg'][0].lower()}{error['msg'][1:]}"
 
 
 def _follow(
@@ -57,8 +75,8 @@ def _follow(
 ) -> tuple[list[str], list[str], bool]:
     """Follow an error's location through nested models.
 
-    Return its keys, the keys known beside the last one, and whether the error is of an
-    alternative (`float | Model`) that was not meant: a number for keys, or keys for a number.
+    Return its keys, the known keys at the level of the last one, and whether the error is about
+    an alternative of a union (`float | Model`) that the user did not mean.
     """
     keys: list[str] = []
     fields = list(model.model_fields)
@@ -87,8 +105,8 @@ def _follow(
     return keys + [str(part) for part in parts], fields, False
 
 
-def shown(value: Any) -> str:
-    """Write what was given, for a message: as Python writes it, and no more than fits there."""
+def format_value(value: Any) -> str:
+    """Return a value as Python writes it, shortened for a message."""
     if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a number of NumPy
         value = value.item()
     return _SHORT.repr(value)
@@ -104,7 +122,7 @@ def _is_model(annotation: Any) -> bool:
 
 
 def unknown_name(what: str, given: str, known: Sequence[str]) -> str:
-    """Say that no `what` is called `given`, and name the nearest and all known ones."""
+    """Return a message that no `what` is called `given`, with the nearest and all known names."""
     return f"no {what} is called `{given}`; {_nearest(given, known)}Known: {_listed(known)}"
 
 
@@ -128,8 +146,48 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise LupiError(f"settings file {path} can't be read: {error}") from None
     if not isinstance(raw, dict):
-        raise LupiError(f"settings file {path} must hold keys and values, got {shown(raw)}")
+        raise LupiError(f"settings file {path} must hold keys and values, got {format_value(raw)}")
     return raw
+
+
+def load_plain(text: str) -> Any:
+    """Return the value of a YAML text; raise a ValueError that says what is wrong with it."""
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"it is longer than {MAX_TEXT:,} characters")
+    try:
+        value = yaml.load(text, _Loader)  # a SafeLoader
+        json.dumps(value)
+    except yaml.YAMLError as error:
+        raise ValueError(f"it is not valid YAML: {error}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except TypeError as error:
+        raise ValueError(f"{error}: write it as a text, in quotes") from None
+    return value
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader that counts values."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._n_values = 0
+        self._sizes: dict[yaml.Node, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Read a value and all values in it; an alias counts as what it expands to."""
+        before = self._n_values
+        is_alias = self.check_event(yaml.AliasEvent)
+        node = super().compose_node(parent, index)
+        if node is None:
+            return None
+        if is_alias and node not in self._sizes:
+            raise yaml.YAMLError("an alias contains itself")
+        self._n_values += self._sizes[node] if is_alias else 1
+        if self._n_values > MAX_VALUES:
+            raise yaml.YAMLError(f"it expands to more than {MAX_VALUES:,} values")
+        self._sizes.setdefault(node, self._n_values - before)
+        return node
 
 
 def override(raw: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
@@ -138,7 +196,7 @@ def override(raw: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, An
 
 
 def read_changes(assignments: Sequence[str]) -> dict[str, Any]:
-    """Return values by the path of their setting from `a.b=c`; c is read as YAML."""
+    """Return values by path from assignments `a.b=c`, where c is YAML."""
     changes: dict[str, Any] = {}
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
@@ -168,7 +226,7 @@ def assign(raw: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _plain(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as JSON knows them: paths are texts, numbers of NumPy are numbers."""
+    """Return settings in the types of JSON: paths as strings, NumPy numbers as numbers."""
 
     def convert(value: Any) -> Any:
         if isinstance(value, PurePath):
@@ -184,7 +242,7 @@ def _plain(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with the keys of `change` laid over it, recursively."""
+    """Return `base` updated by `change`, recursively."""
     out = dict(base)
     for key, value in change.items():
         old = out.get(key)
@@ -194,6 +252,6 @@ def merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fingerprint(resolved: Mapping[str, Any]) -> str:
-    """Return the identity of resolved settings: 12 hex digits of their SHA-256."""
+    """Return 12 hex digits of the SHA-256 of resolved settings."""
     text = json.dumps(resolved, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,9 @@ from torch.nn import functional as F
 import lupi
 from conftest import VectorTask, digits_task
 from lupi.core import Task
-from lupi.train.evaluate import COLLAPSED_BELOW, is_collapsed, outputs
+from lupi.train.evaluate import COLLAPSED_BELOW, compute_outputs, is_collapsed
 from lupi.train.fit import fit
-from lupi.train.run import builder, noise_of_scored_weights
+from lupi.train.run import new_method, noise_at_best_epoch
 from lupi.train.settings import TrainSettings
 from made_reviews import text_task
 from made_table import table_task
@@ -39,10 +40,10 @@ def train(task: Task, folder: Path) -> tuple[bool | None, float]:
     splits = task.splits(N_ROWS, 0, "real", 1.0)
     settings = TrainSettings.parse(SHORT, "train")
     rows: list[dict[str, object]] = []
-    build = builder(task, "het-dropout", {}, 0)
+    build = partial(new_method, task, "het-dropout", {}, 0)
     fitted = fit(build, task, splits, settings, 0, folder, rows.append)
-    score = task.metrics(*outputs(fitted.method, splits.test))[task.metric.of_an_epoch.name]
-    return is_collapsed(noise_of_scored_weights(rows, fitted)), score
+    score = task.metrics(*compute_outputs(fitted.method, splits.test))[task.metric.of_an_epoch.name]
+    return is_collapsed(noise_at_best_epoch(rows, fitted)), score
 
 
 @pytest.mark.parametrize("name", TASKS)

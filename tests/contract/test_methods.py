@@ -16,8 +16,8 @@ from lupi.errors import LupiError
 from lupi.methods.registry import build_method, check_kind, find_method, methods
 from lupi.nn.noise.draws import Draw
 from lupi.train.run import splits_for
-from lupi.train.settings import RunSettings
 from made_reviews import text_task
+from made_runs import run_from
 from made_table import table_task
 from made_text import translation_task
 from reduced import losses_of
@@ -465,14 +465,14 @@ def test_a_method_that_uses_xstar_trains_on_splits_with_xstar_only(
         assert losses_of(method, val).total.isfinite()
         return
     with pytest.raises(LupiError, match="this split carries none"):
-        method(shown_to(method, val))
+        method.loss(shown_to(method, val))
 
 
 @pytest.mark.parametrize("name", methods())
 @pytest.mark.parametrize("task_name", TASKS)
 def test_nobody_but_an_oracle_is_shown_xstar_outside_of_training(name: str, task_name: str) -> None:
     task, method = TASKS[task_name](), find_method(name)
-    settings = RunSettings(task={}, method=name, size=20, seed=0)
+    settings = run_from({"task": {"name": "digits"}, "method": name, "size": 20, "seed": 0})
     splits, plain = splits_for(method, task, settings), task.splits(20, 0, "real", 1.0)
     for split, same in ((splits.val, plain.val), (splits.test, plain.test)):
         batch, expected = next(iter(split.batches(50))), next(iter(same.batches(50)))

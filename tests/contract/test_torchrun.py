@@ -15,7 +15,7 @@ from torchrun_worker import rows_seen
 from lupi.files import read_json, read_rows, write_json
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
-from made_runs import DIGITS, SETTINGS, made_shards, streamed
+from made_runs import DIGITS, SETTINGS, made_shards, run_from, streamed
 
 FOLDERS = [str(folder) for folder in Path(__file__).parents[:2]]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
@@ -115,7 +115,7 @@ def test_each_row_of_shards_is_seen_once_by_one_of_two(together: Path, shards: s
 def test_killed_processes_leave_what_one_process_goes_on_with(tmp_path: Path) -> None:
     long = {**SETTINGS["partial"].resolved(), "train": {**DIGITS["train"], "epochs": 10_000}}
     long["train"]["schedule"] = "constant"
-    settings = RunSettings.parse(long, "").resolve()
+    settings = run_from(long)
     arm = {key: long[key] for key in ("method", "xstar_frac")}
     shared = {key: long[key] for key in ("task", "network", "train")}
     comparison = {"name": "c", "arms": {"a": arm}, "sizes": [long["size"]], "seeds": 1, **shared}

@@ -14,8 +14,8 @@ from torch import Tensor, distributed
 from lupi.core import Batch, Method, Task
 from lupi.methods.registry import build_method
 from lupi.tasks.registry import build_task
-from lupi.train.parallel.parts import parts_of, training_pass
-from lupi.train.parallel.processes import together
+from lupi.train.parallel.processes import start_processes
+from lupi.train.passes import parts_of, training_pass
 from lupi.train.run import run
 from lupi.train.settings import TrainSettings
 from made_runs import SETTINGS, streamed
@@ -93,7 +93,7 @@ def rows_seen(shards: str, n_processes: int, rank: int) -> list[list[str]]:
 
 
 def main(folder: Path, shards: str) -> None:
-    processes = together(TrainSettings())
+    processes = start_processes(TrainSettings())
     found = []
     for name, variant in PAIRS:
         if variant.settings.get("xstar_pass_frac", 1) < 1:
@@ -103,9 +103,9 @@ def main(folder: Path, shards: str) -> None:
         if name == "vector":
             found += differences(name, variant, 1)  # none for one of the processes
     for name, settings in SETTINGS.items():
-        run(settings, folder / name, processes=together(settings.train))
+        run(settings, folder / name, processes=start_processes(settings.train))
     settings = streamed(shards)
-    run(settings, folder / "streamed", processes=together(settings.train))
+    run(settings, folder / "streamed", processes=start_processes(settings.train))
     seen: list[list[list[str]]] = [[], []]
     distributed.all_gather_object(seen, rows_seen(shards, 2, processes.rank))
     if processes.rank == 0:

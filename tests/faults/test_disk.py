@@ -14,6 +14,7 @@ from lupi.errors import LupiError
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
 from made_images import image_folder
+from made_runs import run_from
 from the_command import lupi
 from tiny_comparison import recorded, write_settings
 
@@ -80,12 +81,12 @@ def test_a_file_in_the_place_of_a_folder(pets: Path, here: Here) -> None:
 def small_run(folder: Path, epochs: int = 3, **train_changes: object) -> RunSettings:
     raw = {"task": {"name": "digits"}, "network": {"width": 2}, "method": "het-dropout"}
     train = {"epochs": epochs, "batch_size": 16, **train_changes}
-    return RunSettings.parse({**raw, "train": train, "size": 20, "seed": 0}, "").resolve()
+    return run_from({**raw, "train": train, "size": 20, "seed": 0})
 
 
 @pytest.fixture(autouse=True)
 def _keep_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", 0)
+    monkeypatch.setattr("lupi.train.saved.checkpoint.SECONDS_BETWEEN", 0)
 
 
 class StopHereError(Exception):
@@ -137,7 +138,7 @@ def test_a_student_with_one_wrong_bit_is_refused(tmp_path: Path) -> None:
     content = bytearray(student.read_bytes())
     content[-1] ^= 4
     student.write_bytes(content)
-    with pytest.raises(LupiError, match="it is damaged: its SHA-256 is another"):
+    with pytest.raises(LupiError, match="it is damaged: its SHA-256 is not the one"):
         run(settings, tmp_path / "run")
 
 

@@ -210,7 +210,7 @@ def test_broken_files_become_warnings(demo: Path) -> None:
     before = page.text[: page.text.index("Learning curves")]
     assert "samples.npz can't be shown as images" in before
     assert "environment.json can't be read as a record" in before
-    assert "line 7 is torn" in before
+    assert "line 7 is incomplete" in before
 
 
 def test_no_comparison(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lupi
 from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
-from lupi.comparison.plan import check, make_plan
+from lupi.comparison.plan import check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.evidence.summary import summarise, to_json
@@ -29,8 +29,8 @@ from lupi.ship.pick import pick_run
 from lupi.train.run import run
 from lupi.train.saved.finished import STUDENT, read_finished
 from lupi.train.saved.translating import load_translator
-from lupi.train.settings import RunSettings
 from made_records import ARMS, make_records
+from made_runs import run_from
 from made_students import image_run, table_run
 from made_text import write_texts
 
@@ -60,7 +60,7 @@ SETTINGS: dict[str, Any] = {
 @given(raw=changed_document(SETTINGS))
 def test_settings(raw: Any) -> None:
     with suppress(LupiError):
-        check(ComparisonSettings.parse(override(raw, []), ""))
+        check_settings(ComparisonSettings.parse(override(raw, []), ""))
 
 
 @fuzzed
@@ -70,7 +70,7 @@ def test_damaged_settings_files(content: bytes) -> None:
         path = Path(folder) / "small.yaml"
         path.write_bytes(content)
         with suppress(LupiError):
-            check(ComparisonSettings.parse(override(read_yaml(path), []), ""))
+            check_settings(ComparisonSettings.parse(override(read_yaml(path), []), ""))
 
 
 @fuzzed
@@ -219,7 +219,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     task = {"name": "translation", "root": root, "source": "en", "target": "de", "beam": 2}
     pieces = {"vocabulary": "pieces", "vocabulary_size": 40}
     raw = {"task": {**task, **pieces}, "network": {"n_units": 4}, "train": {"epochs": 1}}
-    settings = RunSettings.parse({**raw, "method": "no-xstar", "size": 20, "seed": 0}, "").resolve()
+    settings = run_from({**raw, "method": "no-xstar", "size": 20, "seed": 0})
     run(settings, root / settings.run_id)
     return root / settings.run_id
 

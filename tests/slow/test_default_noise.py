@@ -8,7 +8,7 @@ import pytest
 
 from lupi.core import Control
 from lupi.train.run import run
-from lupi.train.settings import RunSettings
+from made_runs import run_from
 
 SETTINGS: dict[str, Any] = {
     "task": {"name": "digits"},
@@ -32,7 +32,7 @@ def test_boxes_help_and_the_boxes_of_others_do_no_harm(tmp_path: Path) -> None:
         results = []
         for seed in SEEDS:
             raw = {**SETTINGS, "method": method, "control": control, "seed": seed}
-            settings = RunSettings.parse(raw, "").resolve()
+            settings = run_from(raw)
             results.append(run(settings, tmp_path / f"{method}-{control}-{seed}"))
         assert not any(result["collapsed"] for result in results)
         return fmean(result["metrics"]["test"]["accuracy"] for result in results)

@@ -7,7 +7,7 @@ import pytest
 
 from lupi.configs import find_settings
 from lupi.settings import read_yaml
-from lupi.tasks.registry import build_task
+from made_runs import task_from
 
 
 def find_multi30k() -> Path | None:
@@ -27,7 +27,7 @@ def test_texts_captions_and_partial_features() -> None:
     root = find_multi30k()
     assert root is not None
     raw = read_yaml(find_settings(Path("multi30k/en-de")))
-    task = build_task(
+    task = task_from(
         {
             **raw["task"],
             "root": str(root / "task1/tok"),
@@ -35,7 +35,7 @@ def test_texts_captions_and_partial_features() -> None:
         },
         raw["network"],
     )
-    assert not task.found
+    assert not task.finding_counts
     task = task.for_run(29_000, 0)  # captions become vectors by what the training lines say
     assert task.xstar_dim == 128
     splits = task.splits(29_000, seed=0, reveal=True)
@@ -43,7 +43,7 @@ def test_texts_captions_and_partial_features() -> None:
     batch = next(iter(splits.test.batches(2000)))
     assert batch.has_xstar is not None
     assert batch.has_xstar.all()
-    features = build_task(
+    features = task_from(
         {
             **raw["task"],
             "root": str(root / "task1/tok"),
@@ -51,7 +51,7 @@ def test_texts_captions_and_partial_features() -> None:
         },
         raw["network"],
     )
-    assert features.found == {"training line without x*": 29_000 - 6993}
+    assert features.finding_counts == {"training line without x*": 29_000 - 6993}
     assert features.for_run(29_000, 0).xstar_dim == 1280
 
 
@@ -60,7 +60,7 @@ def test_texts_captions_and_partial_features() -> None:
 def test_raw_text_in_pieces() -> None:
     root = find_multi30k()
     assert root is not None
-    task = build_task(
+    task = task_from(
         {
             "name": "translation",
             "root": str(root / "task1/raw"),

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from lupi.tasks.registry import build_task, shard_task
+from lupi.tasks.registry import parse_task, shard_task
+from made_runs import task_from
 
 NAME = "tiny-imagenet-100.zip"
 
@@ -27,9 +28,9 @@ def find_zip() -> Path | None:
 )
 def test_the_real_zip(tmp_path: Path) -> None:
     settings = {"name": "tiny-imagenet", "root": str(find_zip()), "image_size": 32, "classes": 10}
-    task = build_task({**settings, "cache": str(tmp_path)}, {"width": 4})
-    assert task.found["training image without x*"] == 0
-    assert all("converted" in kind for kind in list(task.found)[1:])  # nothing is bad
+    task = task_from({**settings, "cache": str(tmp_path)}, {"width": 4})
+    assert task.finding_counts["training image without x*"] == 0
+    assert all("converted" in kind for kind in list(task.finding_counts)[1:])  # nothing is bad
     splits = task.splits(4500, seed=0)
     assert (len(splits.train), len(splits.val), len(splits.test)) == (4500, 500, 500)
     batches = list(splits.train.batches(500))
@@ -52,14 +53,14 @@ def test_the_real_zip(tmp_path: Path) -> None:
 def test_shards_of_the_real_zip_hold_the_rows_of_the_cache(tmp_path: Path) -> None:
     """Of classes with greyscale images among them."""
     settings = {"name": "tiny-imagenet", "root": str(find_zip()), "classes": 8, "n_train": 100}
-    shard_task(settings, tmp_path / "shards", 150, lambda done, total: None)
+    shard_task(parse_task(settings), tmp_path / "shards", 150, lambda done, total: None)
     roots = (settings["root"], str(tmp_path / "shards"))
     cached, streamed = (
-        build_task({**settings, "root": root, "cache": str(tmp_path / "cache")}, {"width": 4})
+        task_from({**settings, "root": root, "cache": str(tmp_path / "cache")}, {"width": 4})
         for root in roots
     )
-    assert streamed.found == cached.found
-    assert any("converted" in kind for kind in streamed.found)
+    assert streamed.finding_counts == cached.finding_counts
+    assert any("converted" in kind for kind in streamed.finding_counts)
     for part in ("train", "val"):
         whole = []
         for task in (cached, streamed):

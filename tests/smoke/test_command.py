@@ -101,7 +101,7 @@ def test_until_decided(here: Here, settings: str) -> None:
     assert code == 0
     assert json.loads(printed)["looks"] == [2]
     assert "first look at 2 seeds" in said
-    assert "the budget of 2 seeds is out; without an answer: het-dropout at n = 20" in said
+    assert "the budget of 2 seeds is used up; without an answer: het-dropout at n = 20" in said
     code, _, said = here("compare", settings, "--max-seeds", "9")
     assert code == 2
     assert "--max-seeds is for --until-decided" in said
@@ -306,3 +306,11 @@ def test_what_the_system_refuses_ends_in_a_message(made: str, here: Here, tmp_pa
     code, _, stderr = here("report", made, "--figures", "paper")
     assert code == 2
     assert "File exists: 'paper'. Finished runs are saved" in stderr
+
+
+def test_a_closed_pipe_ends_the_command_without_a_message(tmp_path: Path) -> None:
+    process = started("methods", cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate()
+    assert (process.returncode, err) == (141, "")

@@ -8,8 +8,8 @@ import pytest
 
 from conftest import Here
 from lupi.train.run import run
-from lupi.train.settings import RunSettings
 from made_images import image_folder
+from made_runs import run_from
 
 SETTINGS = """\
 name: mine
@@ -67,7 +67,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(folder: Path, here: Here) -> N
         "size": 6,
         "seed": 0,
     }
-    settings = RunSettings.parse(raw, "").resolve()
+    settings = run_from(raw)
 
     def stop(row: dict[str, Any]) -> None:
         if row["epoch"] == 2:
@@ -75,7 +75,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(folder: Path, here: Here) -> N
 
     with pytest.raises(StoppedError):
         run(settings, folder / "killed", stop)
-    faster = RunSettings.parse({**raw, "task": {**raw["task"], "decoders": 4}}, "").resolve()
+    faster = run_from({**raw, "task": {**raw["task"], "decoders": 4}})
     assert faster.run_id == settings.run_id  # how many threads decode changes no number
     assert run(faster, folder / "killed") == run(settings, folder / "whole")
     weights = "checkpoint/student.safetensors"

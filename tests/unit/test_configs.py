@@ -8,7 +8,7 @@ from lupi.comparison.settings import ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.errors import LupiError
 from lupi.settings import merge, read_yaml
-from lupi.tasks.registry import TASKS
+from lupi.tasks.registry import parse_network
 from lupi.train.learners import find_learner
 from lupi.train.settings import TrainSettings
 
@@ -16,10 +16,8 @@ from lupi.train.settings import TrainSettings
 @pytest.mark.parametrize("name", settings_names())
 def test_every_setting_of_every_file_exists(name: str) -> None:
     settings = ComparisonSettings.parse(read_yaml(find_settings(Path(name))), "")
-    task = TASKS[settings.task.pop("name")]
-    task.Settings.parse(settings.task, "task")
     for arm in settings.arms.values():
-        task.Network.parse(merge(settings.network, arm.network), "network")
+        parse_network(settings.task, merge(settings.network, arm.network))
         find_learner(arm.method).Settings.parse(arm.settings, "settings")
         for changes in ({}, *settings.train_by_size.values()):
             TrainSettings.parse(merge(merge(settings.train, changes), arm.train), "train")

@@ -120,8 +120,8 @@ def test_what_methods_have(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_images_and_networks(name: str) -> None:
     settings = read(name)
-    raw = {key: value for key, value in settings.task.items() if key != "name"}
-    task = ImagenetSettings.parse(raw, "task")
+    task = settings.task
+    assert isinstance(task, ImagenetSettings)
     have(task, {"image_size": 224, "n_test": 50, "n_val": 50})  # of each of 1000 classes
     assert task.augment.flip
     assert task.stored > task.image_size  # random crops

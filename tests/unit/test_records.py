@@ -53,7 +53,7 @@ def test_torn_lines_are_skipped_and_named(tmp_path: Path) -> None:
         file.write('{"epoch": 3, "val"')
     rows, warnings = read_rows(path)
     assert rows == [{"epoch": 1}, {"epoch": 2}]
-    assert warnings == [f"{path}: line 3 is torn and was skipped"]
+    assert warnings == [f"{path}: line 3 is incomplete and was skipped"]
     rewrite_rows(path, rows)
     assert read_rows(path) == (rows, [])
 

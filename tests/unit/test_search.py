@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from lupi.errors import LupiError
-from lupi.search import Range, Space, draw, parse_space, shown
+from lupi.search import Range, Space, draw, format_choices, parse_space
 
 
 def test_draws_stay_inside_and_can_be_read() -> None:
@@ -27,8 +27,8 @@ def test_the_same_seed_draws_the_same() -> None:
 
 
 def test_values_are_shown_to_people() -> None:
-    assert shown(Range(low=0.1, high=4, log=True)) == "0.1 to 4, log"
-    assert shown((1, 2, 5)) == "1, 2, 5"
+    assert format_choices(Range(low=0.1, high=4, log=True)) == "0.1 to 4, log"
+    assert format_choices((1, 2, 5)) == "1, 2, 5"
 
 
 def test_a_space_is_read_from_settings() -> None:

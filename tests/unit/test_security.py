@@ -47,7 +47,7 @@ def test_loading_runs_no_code(path: Path) -> None:
         assert options.get("allow_pickle", "False") == "False"
         assert options.get("shell", "False") == "False"
         if name == "yaml.load":
-            assert ast.unparse(node.args[1]) == "_Loader"  # of plain_yaml.py
+            assert ast.unparse(node.args[1]) == "_Loader"  # of settings.py
 
 
 def pins() -> dict[str, str]:

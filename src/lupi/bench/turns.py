@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from lupi.core import Batch, Method
-from lupi.train.losses import reduce
+from lupi.train.passes import reduce
 
 N_WARM_UP = 2
 
@@ -29,7 +29,7 @@ def training_step(method: Method, *batches: Batch) -> Callable[[], None]:
     def step() -> None:
         for batch in batches:
             optimizer.zero_grad()
-            reduce(method(batch), batch).total.backward()
+            reduce(method.loss(batch), batch).total.backward()
             optimizer.step()
 
     return step

@@ -26,7 +26,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from lupi.classical.quadratic import Array, solve
 from lupi.data.xstar.given import check_xstar
 from lupi.errors import LupiError
-from lupi.settings import shown
+from lupi.settings import format_value
 
 Kernel = Literal["linear", "rbf"]
 
@@ -83,7 +83,7 @@ class SVMPlus(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"SVMPlus needs two classes; y has one class: {shown(self.classes_[0])}"
+                f"SVMPlus needs two classes; y has one class: {format_value(self.classes_[0])}"
             )
         self._gamma = _width(self.gamma, X, weights)
         K = self._kernel(X, X)

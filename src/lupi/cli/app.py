@@ -1,13 +1,12 @@
-"""The verbs put together, and what a mistake looks like."""
+"""All verbs as one command, and how errors are printed."""
 
-import os
 import sys
 
 import typer
 from rich.markup import escape
 
 from lupi import __version__
-from lupi.cli.output import print_json
+from lupi.cli.output import closed_pipe_ends_quietly, print_json
 from lupi.cli.torchrun import n_processes, report_once
 from lupi.cli.verbs import (
     analyse,
@@ -26,7 +25,7 @@ from lupi.cli.verbs import (
     translate,
 )
 from lupi.errors import LupiError
-from lupi.interface.console import say
+from lupi.interface.console import print_message
 
 app = typer.Typer(
     name="lupi",
@@ -34,7 +33,7 @@ app = typer.Typer(
     "Start with `lupi demo`. Then describe your own comparison in a YAML file (`lupi demo "
     "--print-settings` prints one to start from) and run `lupi compare FILE`.\n\n"
     "Exit codes: 0 all is done, 1 a run failed, 2 a mistake in the command, its settings or its "
-    "data, 130 interrupted.",
+    "data, 130 interrupted, 141 the output was closed (by `head`, for example).",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -78,27 +77,22 @@ def _root(
 def main() -> None:
     """Run the command; a user's mistake ends in one message, without a traceback."""
     try:
-        try:
+        with closed_pipe_ends_quietly():
             app()
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads stdout, such as `head`, has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)  # as typer and rich do where they meet it
     except (LupiError, OSError, MemoryError) as error:
         if "--json" in sys.argv:
-            print_json({"error": _in_words(error)})
-        say(f"[bold red]error:[/] {escape(_in_words(error))}")
+            print_json({"error": _error_text(error)})
+        print_message(f"[bold red]error:[/] {escape(_error_text(error))}")
         sys.exit(2)
 
 
-def _in_words(error: Exception) -> str:
-    """Say what happened; of a full disk and the like also that nothing is lost."""
+def _error_text(error: Exception) -> str:
+    """Return an error as text; for a full disk and the like, with how to resume."""
     if isinstance(error, LupiError):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"memory ran out{f': {error}' if str(error) else ''}. {_GO_ON}"
-    return f"{error}. {_GO_ON}"
+        return f"memory ran out{f': {error}' if str(error) else ''}. {_RESUME_HINT}"
+    return f"{error}. {_RESUME_HINT}"
 
 
-_GO_ON = "Finished runs are saved. Fix the problem and run the same command to resume"
+_RESUME_HINT = "Finished runs are saved. Fix the problem and run the same command to resume"

@@ -1,30 +1,81 @@
-"""Two streams: results on stdout (one JSON document with --json), all else on stderr."""
+"""Results go to stdout (one JSON document with --json), all else to stderr."""
 
 import contextlib
 import json
+import os
+import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
 from rich.console import Console
 
-from lupi.interface.console import say
+from lupi.interface.console import print_message
 
 if TYPE_CHECKING:
     from lupi.interface.result import Comparison
 
 
+CLOSED_PIPE = 141
+"""Exit code of a command whose output was closed: 128 + SIGPIPE."""
 RUN_AGAIN = "fix the problem and run the same command to resume"
 
 
 @contextlib.contextmanager
 def resumable() -> Iterator[None]:
-    """Let Ctrl-C end the work inside with a word on how to go on."""
+    """End the command on Ctrl-C with a message that says how to resume."""
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted; finished runs are saved: run the same command to resume")
+        print_message("interrupted; finished runs are saved: run the same command to resume")
         raise typer.Exit(130) from None
+
+
+@contextlib.contextmanager
+def closed_pipe_ends_quietly() -> Iterator[None]:
+    """End the command without a message if the reader of stdout, such as `head`, has closed it."""
+    stdout = sys.stdout
+    sys.stdout = _Stdout(stdout)
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        finally:
+            sys.stdout = stdout
+
+
+class _Stdout:
+    """Standard output that ends the command if its reader has closed it.
+
+    The exit code is that of other Unix tools. The default action of SIGPIPE would also end the
+    command when a worker dies. Typer and rich exit with 1, which is the code of a failed run.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write text."""
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._exit()
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._exit()
+
+    def _exit(self) -> NoReturn:
+        # Python flushes the stream once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        raise SystemExit(CLOSED_PIPE) from None
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 
 from lupi.errors import LupiError
-from lupi.interface.console import say, stderr
+from lupi.interface.console import print_message, stderr
 
 
 def n_processes() -> int:
@@ -41,7 +41,9 @@ def report_once() -> Iterator[None]:
     except Exception as error:
         if _fails_first():
             stderr.quiet = False
-            say(f"[bold red]error[/] in process {os.environ['RANK']}: {escape(_explained(error))}")
+            print_message(
+                f"[bold red]error[/] in process {os.environ['RANK']}: {escape(_explained(error))}"
+            )
         sys.stderr.flush()
         os._exit(2)  # at once: the others wait for what will never come, and torchrun ends them
 

@@ -1,1 +1,1 @@
-"""Comparisons: settings to runs, runs to worker processes, results to records."""
+"""Comparisons: from settings to runs, from runs to worker processes."""

@@ -1,4 +1,4 @@
-"""Runs as work: what an engine is given and what it tells."""
+"""Jobs that an engine is given, and events that it reports."""
 
 import contextlib
 from collections.abc import Callable, Generator
@@ -11,7 +11,7 @@ from lupi.files import write_text
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run to do: resolved settings and the folder of its record."""
+    """A run to execute: resolved settings and the folder of its record."""
 
     run_id: str
     settings: dict[str, Any]
@@ -27,30 +27,30 @@ class Event:
     content: dict[str, Any]
     """A row of metrics, a result, or {"error": text}."""
     peak_memory: int = 0
-    """Bytes that the process has had at most since it started; 0: not known."""
+    """Peak memory of the process since it started, in bytes; 0 if not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What does jobs; results do not depend on which it is."""
+    """What executes jobs. Results do not depend on the engine."""
 
     execute: Callable[[list[Job]], Generator[Event]]
-    """Does the jobs and yields what happens; closing it ends all of them."""
+    """Executes jobs and yields events; closing the generator stops all jobs."""
     about: str
-    """How it does them, for the person at the terminal: "2 at a time"."""
+    """Description for the user, such as "2 at a time"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a cluster reserves for one run."""
+    """Resources that a cluster reserves for one run."""
 
     cpus: int | None = None
-    """None: as many as the run has threads."""
+    """Number of cores; None: the number of threads of the run."""
     gpus: float = 0
     memory_gb: float | None = None
 
     def cpus_for(self, job: Job) -> int:
-        """Return the cores of a run."""
+        """Return the number of cores of a run."""
         n_threads: int = job.settings["train"]["n_threads"]
         return self.cpus or n_threads
 
@@ -59,6 +59,6 @@ DEFAULT_RESOURCES = Resources()
 
 
 def record_failure(job: Job, text: str) -> None:
-    """Leave a word in the folder of a run that failed."""
-    with contextlib.suppress(OSError):  # the disk may be what failed; the event says it, too
+    """Write failure.txt to the folder of a run that failed."""
+    with contextlib.suppress(OSError):  # the disk may have failed; the event reports it anyway
         write_text(job.folder / "failure.txt", text)

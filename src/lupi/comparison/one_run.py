@@ -1,11 +1,10 @@
-"""One run of a comparison, planned without the others: what `lupi train` does."""
+"""Plan one run of a comparison without the others, for `lupi train`."""
 
 from pathlib import Path
 
-from lupi.comparison.arms import controls_of, named_arms, run_settings, sizes_of, with_control
 from lupi.comparison.phases import tune
 from lupi.comparison.plan import make_plan
-from lupi.comparison.settings import ComparisonSettings
+from lupi.comparison.settings import ComparisonSettings, run_settings
 from lupi.comparison.tuning import TuningSettings
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
@@ -14,37 +13,33 @@ from lupi.train.settings import RunSettings
 
 def plan_run(
     settings: ComparisonSettings,
-    arm: str | None,
+    name: str | None,
     size: int | None,
     seed: int | None,
     records: Path,
 ) -> tuple[str, RunSettings]:
-    """Return the name of an arm, and its run with a size and a seed.
+    """Return the name of an arm, and the settings of one of its runs.
 
     Args:
-        settings: of the comparison.
-        arm: such as `het-dropout/shuffled`; by default the first.
-        size: training rows; by default the largest. One that the comparison does not have is
-            trained like the largest.
-        seed: by default the first.
-        records: of the comparison, where tuning has left its choice.
+        settings: Settings of the comparison.
+        name: Name of the arm, such as `het-dropout/shuffled`. By default the first.
+        size: Number of training rows. By default the largest. One that the comparison does not
+            have is trained like the largest.
+        seed: Seed of the run. By default the first.
+        records: Folder of the comparison, where tuning left its choice.
     """
-    named = {
-        with_control(name, control): (name, one, control)
-        for _, name, one in named_arms(settings)
-        for control in controls_of(one)
-    }
-    arm = arm or next(iter(named))
-    if arm not in named:
-        raise LupiError(f"--arm: {unknown_name('arm', arm, list(named))}")
+    arms = {arm.name: arm for arm in settings.named_arms()}
+    name = next(iter(arms)) if name is None else name
+    if name not in arms:
+        raise LupiError(f"--arm: {unknown_name('arm', name, list(arms))}")
     size = max(settings.sizes) if size is None else size
     seed = settings.seeds[0] if seed is None else seed
-    name, one, control = named[arm]
-    like = size if size in sizes_of(settings, one) else max(settings.sizes)
+    like = size if size in settings.sizes_of(arms[name].settings) else max(settings.sizes)
     if isinstance(settings.tuning, TuningSettings):
-        return arm, _tuned(settings, arm, like, records).placed(size=size, seed=seed)
-    run = run_settings(settings, name, one, like, seed)
-    return arm, run.placed(size=size, control=control)
+        run = _tuned(settings, name, like, records)
+    else:
+        run = run_settings(settings, settings.task.with_content(), arms[name], like, seed)
+    return name, run.changed(size=size, seed=seed)
 
 
 def _tuned(settings: ComparisonSettings, arm: str, size: int, records: Path) -> RunSettings:

@@ -1,10 +1,10 @@
-"""The comparison of a task that was given in Python: arms, sizes and seeds to start from."""
+"""Default comparison of a task that is given as a Python object."""
 
 from typing import Any
 
 from lupi.comparison.table import TRAIN, default_sizes
 from lupi.core import Task
-from lupi.tasks.own import give_task
+from lupi.tasks.own import register_task
 
 ARMS: dict[str, dict[str, Any]] = {
     "no-xstar": {"method": "no-xstar"},
@@ -14,9 +14,9 @@ ARMS: dict[str, dict[str, Any]] = {
 
 
 def own_comparison(task: Task, sizes: list[int] | None = None) -> dict[str, Any]:
-    """Return the raw settings of a comparison on a task of the user's own."""
+    """Return the raw settings of a comparison on a user's own task."""
     sizes = sizes or default_sizes(task.n_rows)
-    named = give_task(task, max(sizes), 0)
+    named = register_task(task, max(sizes), 0)
     return {
         "name": f"own-{named['content'][:8]}",
         "task": named,

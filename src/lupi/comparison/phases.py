@@ -1,4 +1,4 @@
-"""Do a comparison, or what is left of it: trials first, where settings are tuned, then the runs."""
+"""Execute a comparison, or the rest of it: the trials of tuning first, if any, then the runs."""
 
 import contextlib
 from collections import Counter
@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from lupi.comparison.jobs import Engine, Event, Job
 from lupi.comparison.plan import Plan
-from lupi.comparison.tuning import changed
+from lupi.comparison.tuning import with_changes
 from lupi.errors import LupiError
 from lupi.evidence.open_questions import open_cells
 from lupi.evidence.tuning import choose
@@ -25,10 +25,10 @@ from lupi.records import (
 
 
 @contextlib.contextmanager
-def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
-    """Keep others out of `folder`, record the plan there, and give the runs without a result.
+def open_records(plan: Plan, folder: Path) -> Iterator[list[Job]]:
+    """Lock `folder`, record the plan there, and yield the runs without a result.
 
-    Of a plan that is to be tuned, these are the trials.
+    For a plan that is still to be tuned, these are the trials.
     """
     lock = FileLock(folder / ".lock", timeout=0)
     try:
@@ -60,7 +60,7 @@ def opened(plan: Plan, folder: Path) -> Iterator[list[Job]]:
 
 
 def _looks(plan: Plan, folder: Path) -> Looks | None:
-    """Return the looks of a plan, after those at which results of an earlier plan were seen."""
+    """Return the looks of a plan, preceded by those of an earlier plan that already took place."""
     if plan.looks is None or not (folder / "comparison.json").exists():
         return plan.looks
     record = read_comparison(folder)
@@ -69,7 +69,7 @@ def _looks(plan: Plan, folder: Path) -> Looks | None:
 
 
 def missing_jobs(plan: Plan, folder: Path) -> list[Job]:
-    """Return the runs of a plan (its trials until it is tuned) that have no result in `folder`."""
+    """Return the runs of a plan (trials until it is tuned) that have no result in `folder`."""
     record = read_comparison(folder)
     runs, records = (plan.runs, record.runs) if plan.is_tuned else (plan.trials, record.trials)
     finished = {run.plan.run_id for run in records if run.result is not None}
@@ -82,10 +82,10 @@ def missing_jobs(plan: Plan, folder: Path) -> list[Job]:
 
 
 def phases(plan: Plan, folder: Path) -> Iterator[Plan]:
-    """Yield what is to be done: the plan while its trials are missing, then as they tuned it.
+    """Yield what to execute next: the plan if trials are missing, then the tuned plan.
 
-    A plan that goes on until it is decided comes look by look, with the runs that each look takes.
-    Who asks for the next must have done the one before.
+    A plan that runs until it is decided is yielded look by look, with the runs of each look. The
+    caller must execute each phase before asking for the next.
     """
     tuned = tune(plan, folder)
     if tuned is None:
@@ -103,10 +103,10 @@ def phases(plan: Plan, folder: Path) -> Iterator[Plan]:
 
 
 def _look_by_look(plan: Plan, folder: Path) -> Iterator[Plan]:
-    """Yield the runs of one look after another, where there is an open question.
+    """Yield the runs of each look for the questions that are still open.
 
-    What is open follows from the results alone, so a comparison that was killed goes on as if
-    it had not been. Looks whose runs are all there are not yielded again.
+    What is open depends on results only, so a comparison that was killed continues as if it had not
+    been. Looks whose runs are all finished are not yielded again.
     """
     looks = _looks(plan, folder)
     assert looks is not None
@@ -121,18 +121,18 @@ def _look_by_look(plan: Plan, folder: Path) -> Iterator[Plan]:
             if (planned.arm, planned.size, planned.seed) in taken
         ]
         phase = replace(plan, runs=runs, looks=looks)
-        is_missing = len(record_of(phase, folder).finished) < len(runs)
+        is_missing = len(read_record(phase, folder).finished) < len(runs)
         if is_missing:
             yield phase
-        wanted &= open_cells(record_of(phase, folder))
+        wanted &= open_cells(read_record(phase, folder))
         if not wanted:
             break
     if not is_missing:
-        yield phase  # nothing is left to do, but the record shall be of all these runs
+        yield phase  # nothing to execute, but the record must list all these runs
 
 
-def record_of(plan: Plan, folder: Path) -> ComparisonRecord:
-    """Return what is on disk of the runs of a plan, whatever comparison.json says."""
+def read_record(plan: Plan, folder: Path) -> ComparisonRecord:
+    """Return the records of the runs of a plan, whatever comparison.json says."""
     runs = read_runs(folder, (planned for planned, _ in plan.runs), warnings=[])
     return ComparisonRecord(
         folder,
@@ -146,7 +146,7 @@ def record_of(plan: Plan, folder: Path) -> ComparisonRecord:
 
 
 def tune(plan: Plan, folder: Path) -> Plan | None:
-    """Return the plan with the settings that its trials chose; None while any has no result."""
+    """Return the plan with the settings chosen by its trials; None if a trial has no result."""
     if plan.is_tuned:
         return plan
     trials = read_runs(folder, (planned for planned, _ in plan.trials), warnings=[])
@@ -156,9 +156,9 @@ def tune(plan: Plan, folder: Path) -> Plan | None:
     changes = {c.arm: c.changes for c in candidates if c.chosen}
     runs = []
     for planned, given in plan.runs:
-        # A control that was not tried has what was chosen for the arm with real x*.
+        # A control without trials gets the settings chosen for the arm with real x*.
         tried = planned.arm if planned.arm in changes else planned.arm.rpartition("/")[0]
-        run = changed(planned.arm, given, changes.get(tried, {}))
+        run = with_changes(planned.arm, given, changes.get(tried, {}))
         runs.append((PlannedRun(run.run_id, planned.arm, planned.size, planned.seed), run))
     return replace(plan, runs=runs, candidates=candidates)
 
@@ -170,7 +170,7 @@ def _without_result(plan: Plan, folder: Path) -> str:
 
 
 def compare(plan: Plan, folder: Path, engine: Engine) -> Generator[Event]:
-    """Do the missing trials and runs, and yield what happens."""
+    """Execute the missing trials and runs, and yield their events."""
     for phase in phases(plan, folder):
-        with opened(phase, folder) as jobs:
+        with open_records(phase, folder) as jobs:
             yield from engine.execute(jobs)

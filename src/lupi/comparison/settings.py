@@ -1,14 +1,20 @@
-"""What can be set of a comparison: arms, sizes, seeds."""
+"""Settings of a comparison (arms, sizes, seeds), and of the runs that they stand for."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, field_serializer, field_validator, model_validator
 
 from lupi.comparison.tuning import TuningSettings
-from lupi.settings import Settings
+from lupi.core import Control
+from lupi.errors import LupiError
+from lupi.evidence.roles import REFERENCE_METHOD
+from lupi.settings import Settings, TaskSettings, merge
+from lupi.tasks.registry import parse_task
+from lupi.train.learners import find_learner
+from lupi.train.settings import RunSettings
 
 MOST_SEEDS = 10_000
-"""More would never end; and a slip of the finger must not fill the memory."""
+"""Protects against a typing error that would fill the memory."""
 
 
 class ArmSettings(Settings):
@@ -16,63 +22,79 @@ class ArmSettings(Settings):
 
     method: str
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Of the method: see `lupi methods NAME`."""
+    """Settings of the method: see `lupi methods NAME`."""
     controls: tuple[Literal["shuffled", "constant", "random", "lexicon"], ...] = ()
-    """The same arm again, with x* that tells nothing of its row; lexicon: the words of a list."""
+    """Arms with an x* that says nothing about its row; lexicon: the words of a list."""
     xstar_frac: float = Field(1.0, ge=0, le=1)
-    """The fraction of training rows that carry x*."""
+    """Fraction of training rows that have x*."""
     xstar_fracs: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
     """Several fractions, instead of one: each becomes an arm of its own, named `arm@4%`."""
     network: dict[str, Any] = Field(default_factory=dict)
-    """What this arm has other than the comparison's network, such as its own tuned dropout."""
+    """Changes to the network of the comparison, such as a dropout tuned for this arm."""
     train: dict[str, Any] = Field(default_factory=dict)
-    """What this arm has other than the comparison's training."""
+    """Changes to the training of the comparison."""
     extra_sizes: tuple[Annotated[int, Field(ge=1)], ...] = ()
-    """Sizes of this arm alone, beyond the comparison's. Larger ones of the plain arm bring the
-    label-saving factor of a method that wins into range."""
+    """More sizes for this arm alone. Larger sizes of the plain arm bring the label-saving factor of
+    a better method into range."""
     search: dict[str, Any] | None = None
-    """Where tuning looks, instead of the method's own ranges: see `lupi methods NAME`."""
+    """Ranges for tuning, instead of those of the method: see `lupi methods NAME`."""
 
-    def fractions(self, name: str) -> list[tuple[str, "ArmSettings"]]:
-        """Return the arms this one stands for, with their names: itself, or one per fraction."""
-        if not self.xstar_fracs:
-            return [(name, self)]
-        return [
-            (f"{name}@{100 * frac:g}%", self.model_copy(update={"xstar_frac": frac}))
-            for frac in sorted(set(self.xstar_fracs))
-        ]
+    @property
+    def uses_xstar(self) -> bool:
+        """Whether any training row of the arm shows its x*."""
+        return find_learner(self.method).uses_xstar and self.xstar_frac > 0
 
 
 class PaperSettings(Settings):
-    """Published scores, to be shown beside ours: quoted, never judged."""
+    """Published scores, shown beside the results and never judged."""
 
     source: str
-    """Where they stand and under which conditions they were got; shown with them."""
+    """Publication, and the conditions of its experiment; shown with the scores."""
     scores: dict[str, dict[int, float]]
-    """Arm, size, score as the metric counts it: an accuracy of 42.3 % is 0.423."""
+    """Scores by arm and size, in the unit of the metric: an accuracy of 42.3 % is 0.423."""
+
+
+class NamedArm(NamedTuple):
+    """What settings of an arm stand for: one control, and one fraction of rows with x*."""
+
+    name: str
+    """Such as `het-dropout@4%/shuffled`."""
+    key: str
+    """Key of the settings, such as `het-dropout`."""
+    control: Control
+    settings: ArmSettings
 
 
 class ComparisonSettings(Settings):
     """Arms x sizes x seeds."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    task: dict[str, Any]
+    task: SerializeAsAny[TaskSettings]
     network: dict[str, Any] = Field(default_factory=dict)
     train: dict[str, Any] = Field(default_factory=dict)
     train_by_size: dict[int, dict[str, Any]] = Field(default_factory=dict)
-    """What training sets of a size have other than `train`, such as a larger batch."""
+    """Changes to `train` for some sizes, such as a larger batch."""
     arms: dict[str, ArmSettings] = Field(min_length=1)
     sizes: tuple[int, ...] = Field(min_length=1)
-    """Numbers of training rows; the small sets are parts of the large ones."""
+    """Numbers of training rows; smaller sets are subsets of larger ones."""
     seeds: tuple[int, ...] = Field(min_length=1)
-    """A list, or how many: 8 stands for 0 to 7."""
+    """A list of seeds, or their number: 8 means 0 to 7."""
     margin: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """A difference below this is practically none: 0.01 is one point of accuracy. By default one
-    point, or 1 % of the plain model's score for metrics such as errors."""
+    """Differences below this are negligible: 0.01 is one point of accuracy. By default one point,
+    or 1 % of the plain model's score for metrics such as errors."""
     tuning: TuningSettings | str | None = None
-    """Choose each arm's settings first; or a sentence that says how they were chosen."""
+    """How to choose the settings of each arm first, or a sentence on how they were chosen."""
     paper: PaperSettings | None = None
-    """Scores of a publication whose settings this comparison has."""
+    """Scores of a publication with the same settings."""
+
+    @field_validator("task", mode="before")
+    @classmethod
+    def _by_name(cls, raw: Any) -> Any:
+        return raw if isinstance(raw, TaskSettings) else parse_task(raw)
+
+    @field_serializer("task")
+    def _as_written(self, task: TaskSettings) -> dict[str, Any]:
+        return {"name": task.name, **task.model_dump(mode="json", exclude_unset=True)}
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -99,3 +121,74 @@ class ComparisonSettings(Settings):
         for size in extra.intersection(self.sizes):
             raise ValueError(f"extra_sizes: {size} is in `sizes` already, which all arms have")
         return self
+
+    @model_validator(mode="after")
+    def _arms_fit(self) -> Self:
+        for key, arm in self.arms.items():
+            for setting in ("controls", "xstar_fracs"):
+                if getattr(arm, setting) and not find_learner(arm.method).uses_xstar:
+                    raise LupiError(
+                        f"arms.{key}.{setting}: {arm.method} does not use x*: drop `{setting}`"
+                    )
+            if arm.xstar_fracs and arm.xstar_frac != 1:
+                raise LupiError(f"arms.{key}: give either `xstar_frac` or `xstar_fracs`, not both")
+            if "lexicon" in arm.controls and not getattr(self.task, "lexicon", None):
+                raise LupiError(
+                    f"arms.{key}.controls: lexicon needs task.lexicon, a file with a word list "
+                    "(texts only)"
+                )
+        return self
+
+    def named_arms(self) -> list[NamedArm]:
+        """Return all arms: those with real x*, each followed by its controls."""
+        arms = []
+        for key, given in self.arms.items():
+            named = {key: given}
+            if given.xstar_fracs:
+                named = {
+                    f"{key}@{100 * frac:g}%": given.model_copy(update={"xstar_frac": frac})
+                    for frac in sorted(set(given.xstar_fracs))
+                }
+            for name, arm in named.items():
+                arms.append(NamedArm(name, key, "real", arm))
+                if arm.uses_xstar:  # otherwise there is nothing to replace
+                    arms += [NamedArm(f"{name}/{c}", key, c, arm) for c in arm.controls]
+        return arms
+
+    def sizes_of(self, arm: ArmSettings) -> list[int]:
+        """Return the training-set sizes of an arm."""
+        return sorted({*self.sizes, *arm.extra_sizes})
+
+
+def run_settings(
+    settings: ComparisonSettings, task: TaskSettings, arm: NamedArm, size: int, seed: int
+) -> RunSettings:
+    """Return the settings of a run.
+
+    Args:
+        settings: Settings of the comparison.
+        task: Settings of its task, with the fingerprint of the data.
+        arm: Arm to train.
+        size: Number of training rows.
+        seed: Seed of the run.
+    """
+    own = arm.settings
+    train = merge(settings.train, settings.train_by_size.get(size, {}))
+    raw = {
+        "task": task,
+        "network": merge(settings.network, own.network),
+        "train": merge(train, own.train),
+        "method": own.method,
+        "settings": own.settings,
+        "control": arm.control,
+        "xstar_frac": own.xstar_frac,
+        "size": size,
+        "seed": seed,
+    }
+    try:
+        return RunSettings.parse(raw, "")
+    except LupiError as error:
+        # No arm is to blame for a mistake in the settings that all arms share.
+        shared = {"network": settings.network, "train": train}
+        RunSettings.parse({**raw, **shared, "method": REFERENCE_METHOD, "settings": {}}, "")
+        raise LupiError(f"arm {arm.name}: {error}") from None

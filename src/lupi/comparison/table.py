@@ -1,4 +1,4 @@
-"""The whole honest comparison of a table, from nothing but what its columns are for."""
+"""Default comparison of a table: arms, sizes, seeds and training, from the roles of its columns."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 
 LARGEST_SIZE = 1600
-"""x* is for few labels: of a long table no more rows than this are trained on by default."""
+"""x* is meant for few labels: by default, training sets of a long table are no larger."""
 SMALLEST_SIZE = 20
 N_SIZES = 3
 TRAIN = {
@@ -25,7 +25,7 @@ TRAIN = {
     "n_decays": 1,
 }
 SOFT = {"imitation": 0.5}
-"""Distillation and its control believe the teacher as much as the label."""
+"""Distillation and its control weight the teacher as much as the label."""
 # Noise of variance 1 is as strong as the network's Bernoulli dropout of 0.5.
 ARMS: dict[str, dict[str, Any]] = {
     "no-xstar": {"method": "no-xstar"},
@@ -41,7 +41,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "gradient-boosting": {"method": "gradient-boosting"},
     "linear": {"method": "linear"},
 }
-# Where x* says how good a label is: remedies that do without x*, then those that use it.
+# If x* says how good a label is: methods without x*, then methods with x*.
 CLASSES_IN_DOUBT: dict[str, dict[str, Any]] = {
     "no-xstar": {"method": "no-xstar"},
     "label-smoothing": {"method": "label-smoothing"},
@@ -67,7 +67,7 @@ def table_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
     where scores are weighted by a column of x*.
 
     Args:
-        task: settings of the table task: at least path, target and privileged.
+        task: Settings of the table task: at least path, target and privileged.
     """
     settings = TableSettings.parse(task, "task")
     table = TableTask(settings, TableNetworkSettings())
@@ -88,7 +88,7 @@ def table_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def default_sizes(n_train: int) -> list[int]:
-    """Return up to three sizes, each twice the one before; the last is all rows, or 1600."""
+    """Return up to three sizes, each twice the previous; the last is all rows, 1600 at most."""
     if n_train < SMALLEST_SIZE:
         raise LupiError(
             f"{n_train} rows are left for training; a comparison takes {SMALLEST_SIZE} or more"

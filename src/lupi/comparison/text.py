@@ -1,4 +1,4 @@
-"""The whole honest comparison of texts with rationales, from nothing but what columns are for."""
+"""Default comparison of texts with rationales, from the roles of the columns."""
 
 import copy
 import re
@@ -15,7 +15,7 @@ from lupi.tasks.text.task import TextTask
 SIZES = (50, 100, 200, 400)
 SMALLEST_SIZE = 20
 LARGEST_FRACTION = 1 / 3
-"""Of all rows: seeds whose training rows overlap more are no independent replicates."""
+"""Fraction of all rows: seeds whose training rows overlap more are not independent."""
 # Tried on 2,000 movie reviews, for no-xstar and het-dropout alike.
 TRAIN = {
     "optimizer": "adamw",
@@ -51,7 +51,7 @@ def text_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return the raw settings of a comparison on texts: arms, sizes, seeds and training.
 
     Args:
-        task: settings of the text task: at least path, text, target and rationale.
+        task: Settings of the text task: at least path, text, target and rationale.
     """
     settings = TextSettings.parse(task, "task")
     texts = TextTask(settings, TextNetworkSettings())
@@ -73,7 +73,7 @@ def text_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def default_sizes(n_train: int, n_pool: int) -> list[int]:
-    """Return those of 50, 100, 200 and 400 that leave seeds rows of their own; else a third."""
+    """Return those of 50, 100, 200 and 400 that are at most a third of all rows; else a third."""
     if n_train < SMALLEST_SIZE:
         raise LupiError(
             f"{n_train} rows are left for training; a comparison takes {SMALLEST_SIZE} or more"

@@ -1,4 +1,4 @@
-"""How many small runs workers do in a time: one of them, and several, in turns."""
+"""Measure how many small runs one worker and several workers execute in a time."""
 
 import contextlib
 import tempfile
@@ -20,29 +20,29 @@ RUN: dict[str, Any] = {
     "method": "het-dropout",
     "size": 300,
 }
-"""Short, so that what a comparison does besides training shows as much as it ever will."""
+"""A short run, so that the overhead of a comparison is as large as it can be."""
 
 
 def measure_throughput(
     n_workers: int, n_runs: int, rounds: int, on_run: Callable[[], None]
 ) -> dict[str, Any]:
-    """Do `n_runs` with one worker and with several, `rounds` times; `on_run` hears of each run.
+    """Execute `n_runs` with one and with several workers, `rounds` times; call `on_run` after each.
 
     Returns the ratio of both throughputs (the median of the rounds' ratios), and for each number of
     workers: runs a minute, seconds until all were at work, and the most memory one of them took.
     """
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        crews = [_Crew(n, Path(folder), on_run, stack) for n in (1, n_workers)]
+        groups = [_TimedWorkers(n, Path(folder), on_run, stack) for n in (1, n_workers)]
         for turn in range(rounds):
-            for crew in crews if turn % 2 == 0 else crews[::-1]:
-                crew.work(n_runs)
-    one, several = crews
+            for workers in groups if turn % 2 == 0 else groups[::-1]:
+                workers.work(n_runs)
+    one, several = groups
     ratios = [a / b for a, b in zip(one.seconds, several.seconds, strict=True)]
-    return {"ratio": median(ratios), "workers": [crew.row(n_runs) for crew in crews]}
+    return {"ratio": median(ratios), "workers": [workers.row(n_runs) for workers in groups]}
 
 
-class _Crew:
-    """Workers with a stop-watch; they end with the stack."""
+class _TimedWorkers:
+    """Workers whose runs are timed; they end with the stack."""
 
     def __init__(
         self, n: int, folder: Path, on_run: Callable[[], None], stack: contextlib.ExitStack
@@ -52,18 +52,18 @@ class _Crew:
         self._peak_memory = 0
         started = time.perf_counter()
         self._workers = stack.enter_context(Workers(n))
-        self._do(n)  # one each: from now on they have the data
+        self._do(n)  # one each, so that all workers have loaded the data
         self._first = time.perf_counter() - started
 
     def work(self, n_runs: int) -> None:
-        """Do some runs, and add the seconds it took."""
+        """Execute some runs, and append the time in seconds."""
         started = time.perf_counter()
         self._do(n_runs)
         self.seconds.append(time.perf_counter() - started)
 
     def _do(self, n_runs: int) -> None:
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
-            for event in self._workers.do(_jobs(Path(folder), n_runs)):
+            for event in self._workers.execute(_jobs(Path(folder), n_runs)):
                 self._peak_memory = max(self._peak_memory, event.peak_memory)
                 if event.what == "failed":
                     raise LupiError(f"a run of the benchmark failed: {event.content['error']}")
@@ -71,7 +71,7 @@ class _Crew:
                     self._on_run()
 
     def row(self, n_runs: int) -> dict[str, Any]:
-        """Sum up."""
+        """Return the measurements as a row of the result."""
         seconds = median(self.seconds)
         return {
             "n": self._n,
@@ -82,5 +82,5 @@ class _Crew:
 
 
 def _jobs(folder: Path, n_runs: int) -> list[Job]:
-    runs = [RunSettings.parse({**RUN, "seed": seed}, "").resolve() for seed in range(n_runs)]
+    runs = [RunSettings.parse({**RUN, "seed": seed}, "") for seed in range(n_runs)]
     return [Job(run.run_id, run.resolved(), folder / run.run_id) for run in runs]

@@ -1,4 +1,4 @@
-"""What a process of any engine does: one run after another, a data set loaded once."""
+"""What a process of any engine executes: one run after another, loading a dataset once."""
 
 import contextlib
 import ctypes
@@ -18,22 +18,22 @@ from lupi.train.settings import RunSettings
 _tasks = TaskLoader()
 
 
-def do(job: Job, tell: Callable[[dict[str, Any]], None] = lambda row: None) -> Event:
-    """Do a job and return how it ended: an exception is recorded and ends this run only."""
+def run_job(job: Job, on_epoch: Callable[[dict[str, Any]], None] = lambda row: None) -> Event:
+    """Execute a job and return how it ended. An exception is recorded and ends this run only."""
     try:
         settings = RunSettings.model_validate(job.settings)
-        result = run(settings, job.folder, on_epoch=tell, load=_tasks.load)
+        result = run(settings, job.folder, on_epoch=on_epoch, load=_tasks.load)
     except Exception as error:
         record_failure(job, traceback.format_exc())
         text = f"{type(error).__name__}: {error}"
         return Event(job.run_id, "failed", {"error": text}, peak_memory())
     finally:
-        _give_memory_back()
+        _free_memory()
     return Event(job.run_id, "finished", result, peak_memory())
 
 
-def _give_memory_back() -> None:
-    """Free what a run leaves, so that a worker's memory does not grow from run to run."""
+def _free_memory() -> None:
+    """Free the memory of a run, so that a worker does not grow from run to run."""
     gc.collect()  # networks and their hooks refer to each other in circles
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError):  # only glibc has it, and needs it
@@ -41,7 +41,7 @@ def _give_memory_back() -> None:
 
 
 def peak_memory() -> int:
-    """Return the most bytes this process has had; pages of memory-mapped files count."""
+    """Return the peak memory of this process in bytes, with pages of memory-mapped files."""
     if sys.platform == "linux":  # where rusage would count the parent's before it became ours
         status = Path("/proc/self/status").read_text(encoding="ascii")
         if found := re.search(r"VmHWM:\s+(\d+) kB", status):

@@ -1,6 +1,6 @@
-"""The vocabulary everyone shares: batches, tasks, and what a method is.
+"""The types that all packages share: batches, tasks and methods.
 
-x is what a network sees at any time, x* (`xstar`) what exists in training only, y the target.
+x is the input of a network, x* (`xstar`) is known in training only, y is the target.
 """
 
 from lupi.core.batch import Batch, Inputs, Losses, RowLoss

@@ -1,4 +1,4 @@
-"""Batches, and the losses of their rows: what a method is given, and what it returns."""
+"""Batches, which a method is given, and the losses of their rows, which it returns."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,34 +9,34 @@ from lupi.core.whole_batch import WHOLE, WholeBatch
 from lupi.errors import LupiError
 
 Inputs = Any
-"""What a network sees: a tensor (B, ...), or a named tuple of tensors with B rows each."""
+"""Input of a network: a tensor (B, ...), or a named tuple of tensors with B rows each."""
 
 
 class Batch(NamedTuple):
-    """Rows of one split. Validation and test rows carry no x*: `xstar` is None there."""
+    """Rows of one split. Validation and test rows have no x*: `xstar` is None."""
 
     x: Inputs
     y: Tensor
     xstar: Tensor | None = None
     has_xstar: Tensor | None = None
-    """(B,) bool, True where the row carries x*; never None where `xstar` is given."""
+    """(B,) bool, True where the row has x*; never None if `xstar` is given."""
     n_targets: int | None = None
-    """Targets in the whole batch where rows have several each, such as words; None: one each."""
+    """Number of targets in the whole batch if rows have several, such as words; None: one each."""
     row: Tensor | None = None
-    """(B,) which rows of the split they are, in every epoch; None where the split can't tell."""
+    """(B,) indices of the rows in the split, the same in every epoch; None if not known."""
     weights: Tensor | None = None
-    """(B,), how much each row counts: in the loss of training rows, where their mean over the
-    training set is 1, or in the metrics of other rows. None: all the same."""
+    """(B,) weights of the rows: in the loss of training rows (with mean 1 over the training set),
+    or in the metrics of other rows. None: all count the same."""
     whole: WholeBatch = WHOLE
-    """The batch that these rows are all of, or a part of: see `lupi.core.whole_batch`."""
+    """The batch that these rows are all or a part of: see `lupi.core.whole_batch`."""
 
     @property
     def n_rows(self) -> int:
-        """Rows of the whole batch."""
+        """Number of rows of the whole batch."""
         return self.whole.n_rows(len(self.y))
 
     def privileged(self) -> tuple[Tensor, Tensor]:
-        """Return x*, and which rows (B,) have it; other rows of x* are zero.
+        """Return x* (zero for rows without it) and which rows (B,) have it.
 
         A row of x* that is not finite counts as missing.
         """
@@ -66,22 +66,22 @@ def finite_rows(values: Tensor) -> Tensor:
 
 
 class RowLoss(NamedTuple):
-    """A loss of each row. Training minimises its mean over the batch, times `weight`."""
+    """A loss for each row. Training minimises its mean over the batch, times `weight`."""
 
     values: Tensor
-    """(n, ...), a value or several for each row; or their mean (), as PyTorch's losses return."""
+    """(n, ...), one or more values per row; or their mean (), as PyTorch's losses return."""
     weight: float = 1.0
     only_xstar: bool = False
-    """Whether the rows are those with x*; by default all."""
+    """Whether the values are for rows with x* only; by default for all rows."""
     n_targets: int | None = None
-    """Where a value is a sum over targets, such as words: how many the whole batch has. The mean
-    is then over targets."""
+    """Number of targets in the whole batch if a value is a sum over targets, such as words. The
+    mean is then over targets."""
 
 
 class Losses(NamedTuple):
-    """What a method minimises: the sum of these, by name. `train/` reduces them."""
+    """Losses by name; a method minimises their sum. `train/` reduces them."""
 
     rows: Mapping[str, RowLoss]
     batch: Mapping[str, Tensor] = {}
-    """Losses that are no mean over rows, such as the length of all values of a batch as one
-    vector: what the rows of this pass add to them (`Batch.whole`)."""
+    """Losses that are not means over rows, such as the norm of all values of a batch: what the
+    rows of this pass contribute to them (see `Batch.whole`)."""

@@ -1,4 +1,4 @@
-"""What a method is: a loss over a student, in stages."""
+"""Methods: a loss over a student, minimised in stages."""
 
 import contextlib
 import copy
@@ -24,104 +24,97 @@ from lupi.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of training with a loss of its own. Most methods have one: the student's."""
+    """A part of training with its own loss. Most methods have one: the student's."""
 
     name: str = "student"
     learns: tuple[nn.Module, ...] | None = None
-    """The modules whose weights change; by default all that the method has."""
+    """Modules to train; by default all modules of the method."""
     validates: bool = True
-    """Whether scores of the student mean anything here: no best epoch and no adaptive schedule
-    otherwise."""
+    """Whether the student is scored in this stage. If not, there is no best epoch and no adaptive
+    schedule."""
     train: Mapping[str, Any] = field(default_factory=dict)
-    """What is other than in the run's training settings, such as `epochs` or `lr`."""
+    """Changes to the training settings of the run, such as `epochs` or `lr`."""
 
 
 class Method(nn.Module):
-    """How x* takes part in training: a loss over a student, plus helper networks of its own.
-
-    Calling a method is its loss, so that wrappers (data parallel, precision) see one forward.
-    """
+    """How x* takes part in training: a loss over a student, plus helper networks of its own."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
     uses_xstar: ClassVar[bool]
     classical: ClassVar[bool] = False
-    """True for models without a network, which are no methods."""
+    """True for classical models, which have no network."""
     sees_xstar_at_test: ClassVar[bool] = False
-    """True for an oracle only: its x has x* appended, in every split."""
+    """True for an oracle only: x* is appended to its x in every split."""
     extends_student: ClassVar[bool] = False
-    """Whether what predicts is more than the task's network."""
+    """Whether the student is more than the task's network."""
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
-    """The kinds of x* it can use."""
+    """Kinds of x* that the method can use."""
     places: ClassVar[tuple[Places, ...]] = ("pixels", "words")
-    """What a region may be a map over."""
+    """What regions may be maps over."""
     output_kinds: ClassVar[tuple[OutputKind, ...]] = ("classes", "gaussian")
-    """The kinds of output it can train."""
+    """Kinds of output that the method can train."""
     Settings: ClassVar[type[Settings]]
     search: ClassVar[Space] = {"network.dropout": Range(low=0, high=0.5)}
-    """Where tuning looks for better settings than the arm's own."""
+    """Ranges in which tuning looks for settings."""
 
     def __init__(self, net: nn.Module, task: Task, settings: Any) -> None:
-        """Take a student; subclasses declare `settings` as their own `Settings`."""
+        """Wrap a student. Subclasses declare the type of `settings` as their own `Settings`."""
         super().__init__()
         self.net = net
         self.task = task
         self.settings = settings
         self.n_rows: int | None = None
-        """Training rows of the run; training sets it."""
+        """Number of training rows; set by training."""
         self.stage: str | None = None
-        """Name of the stage that training is in; outside of training it is as in the last one."""
+        """Name of the current stage of training; None outside of training."""
 
     @abstractmethod
     def loss(self, batch: Batch) -> Losses:
-        """Return what to minimise on a training batch in the current stage."""
+        """Return the losses of a training batch in the current stage."""
 
     @classmethod
     def searched(cls, settings: Mapping[str, Any]) -> Space:
-        """Return the part of `search` that has an effect on an arm with these settings."""
+        """Return the ranges of `search` that have an effect with these settings."""
         return cls.search
 
     def stages(self) -> tuple[Stage, ...]:
-        """Return the parts of training in their order; the student is done after the last."""
+        """Return the stages of training in their order."""
         return (Stage(),)
 
     @contextlib.contextmanager
     def during(self, stage: Stage) -> Iterator[None]:
-        """Be in a stage: the loss is that stage's, and only what it names learns."""
-        learning = set(self.parameters())
+        """Enter a stage: use its loss, and train only the modules that it names."""
+        trained = set(self.parameters())
         if stage.learns is not None:
-            learning = {weight for module in stage.learns for weight in module.parameters()}
-        resting = [w for w in self.parameters() if w.requires_grad and w not in learning]
+            trained = {weight for module in stage.learns for weight in module.parameters()}
+        frozen = [w for w in self.parameters() if w.requires_grad and w not in trained]
         self.stage = stage.name
-        for weight in resting:
+        for weight in frozen:
             weight.requires_grad_(False)
         try:
             yield
         finally:
             self.stage = None
-            for weight in resting:
+            for weight in frozen:
                 weight.requires_grad_(True)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return the weights in groups for the optimizer.
 
-        A group may have options of the optimizer, and an `lr_factor` of the learning rate.
+        A group may have options of the optimizer, and a factor of the learning rate, `lr_factor`.
         """
         return [{"params": list(self.parameters())}]
 
     def start_epoch(self, epoch: int) -> None:
-        """Prepare for an epoch of the current stage, counted from 1."""
-
-    def forward(self, batch: Batch) -> Losses:
-        """Return the loss: see `loss`."""
-        return self.loss(batch)
+        """Prepare for an epoch of the current stage; the first is 1."""
 
     def task_loss(self, output: Tensor, batch: Batch) -> RowLoss:
         """Return the task's loss of each row."""
         return RowLoss(self.task.example_loss(output, batch.y), n_targets=batch.n_targets)
 
     def predict(self, x: Inputs) -> Tensor:
-        """Return the student's output. x* can't be passed: no leak by construction."""
+        """Return the student's output for x. There is no argument for x*, so it can't leak."""
         output: Tensor = self.net(x)
         return output
 
@@ -130,12 +123,12 @@ class Method(nn.Module):
         return {}
 
     def student(self) -> nn.Module:
-        """Return a plain copy of the student, with no trace of the method."""
+        """Return a copy of the student, without any part of the method."""
         return copy.deepcopy(self.net)
 
 
 def derive_seed(seed: int, *purpose: Any) -> int:
-    """Return a seed for one purpose, so that no two uses of randomness share a stream."""
+    """Return a seed for one purpose, so that no two purposes share random numbers."""
     text = ":".join(str(part) for part in (seed, *purpose))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 

@@ -1,4 +1,4 @@
-"""Tasks: what data mean. The kinds of x, x* and outputs, splits, and what every task says."""
+"""Tasks: kinds of x, x* and outputs, splits, and what every task provides."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,27 +14,27 @@ from lupi.records import Metric
 
 XstarKind = Literal["region", "vector"]
 """region: a map over the places of x in [0, 1], 1 on what matters: (B, 1, H, W) over the pixels of
-a image, (B, 1, T) over the words of a text; vector: (B, D)."""
+an image, (B, 1, T) over the words of a text; vector: (B, D)."""
 
 Places = Literal["pixels", "words"]
-"""What x consists of where x* is a region: pixels (B, C, H, W), or words (B, T) with 0 for none."""
+"""What a region is a map over: pixels (B, C, H, W), or words (B, T) where 0 is padding."""
 
 OutputKind = Literal["classes", "gaussian", "tokens"]
 """classes: logits (B, K); gaussian: mean and log-variance of a number, (B, 2); tokens: logits of
-each word of a sequence (B, T, K), T of each batch's own."""
+each word of a sequence (B, T, K), where T differs between batches."""
 
 Control = Literal["real", "shuffled", "constant", "random", "lexicon"]
-"""What a training row's x* is: its own, another row's, the mean, or a random draw; of texts also
-the words of a list."""
+"""What the x* of a training row is: its own, another row's, the mean, or random; for texts also the
+words of a list."""
 
 
 class Split(Protocol):
-    """Some rows of a data set."""
+    """Some rows of a dataset."""
 
     def __len__(self) -> int: ...
 
     def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
-        """Yield all rows: in their order, or shuffled (and augmented) by a generator."""
+        """Yield all rows in batches: in order, or shuffled (and augmented) by a generator."""
         ...
 
 
@@ -46,54 +46,54 @@ class Splits:
     val: Split
     test: Split
     also: Mapping[str, Split] = field(default_factory=dict)
-    """Other views of the test rows, scored beside them: such as ten crops of each image."""
+    """Other versions of the test rows that are scored, too, such as ten crops of each image."""
 
 
 class Generated(NamedTuple):
-    """What a student wrote for a split, and how good that is."""
+    """What a student generated for a split, and its scores."""
 
     lines: list[str]
     scores: dict[str, float]
     signatures: dict[str, str]
-    """How each score was computed, as others write it."""
+    """How each score was computed, in the usual notation."""
 
 
 class Task(Protocol):
-    """What the data mean: rows, networks, loss per example and metrics. Knows no method."""
+    """What data mean: rows, network, loss per row and metrics. Tasks know no methods."""
 
     @property
     def metric(self) -> Metric:
-        """What students are judged by."""
+        """Metric that students are judged by."""
         ...
 
     @property
     def output_kind(self) -> OutputKind:
-        """What a network gives for a row."""
+        """Kind of output of a network."""
         ...
 
     @property
     def n_outputs(self) -> int:
-        """Numbers that a network gives: for each row, or for each word of a row (tokens)."""
+        """Number of outputs of a network: per row, or per word of a row (tokens)."""
         ...
 
     @property
     def xstar_kind(self) -> XstarKind:
-        """What x* is."""
+        """Kind of x*."""
         ...
 
     @property
     def xstar_dim(self) -> int:
-        """Channels of a region (1), or the length of a vector; 0: the data have no x*."""
+        """Channels of a region (1), or length of a vector; 0 if the data have no x*."""
         ...
 
     @property
     def places(self) -> Places | None:
-        """What a region is a map over; None where x* is a vector."""
+        """What a region is a map over; None if x* is a vector."""
         ...
 
     @property
     def n_rows(self) -> int:
-        """Rows to choose training rows from."""
+        """Number of rows that training rows are drawn from."""
         ...
 
     @property
@@ -103,21 +103,21 @@ class Task(Protocol):
 
     @property
     def facts(self) -> Sequence[Fact]:
-        """What was read, for the user to check before training."""
+        """Facts about the data, for the user to check before training."""
         ...
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What in the data may make a comparison say too much."""
+        """Problems of the data that may make a verdict misleading."""
         ...
 
     @property
-    def found(self) -> Mapping[str, int]:
-        """What was wrong with the data, or had to be changed, and how often."""
+    def finding_counts(self) -> Mapping[str, int]:
+        """Problems that were found in the data, or values that were changed, with their counts."""
         ...
 
     def for_run(self, size: int, seed: int) -> "Task":
-        """Return the task with all that is learned from the training rows of a run."""
+        """Return the task with everything fitted on the training rows of a run."""
         ...
 
     def splits(
@@ -128,14 +128,14 @@ class Task(Protocol):
         xstar_frac: float = 1.0,
         reveal: bool = False,
     ) -> Splits:
-        """Return `size` training rows, a fraction of them with x* under a control.
+        """Return held-out rows, and `size` training rows, a fraction of them with x*.
 
-        With `reveal`, which is for an oracle only, validation and test rows carry x* too.
+        With `reveal`, which is for an oracle only, validation and test rows have x*, too.
         """
         ...
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any] | None:
-        """Return what a student of a run needs to predict new data, as plain values."""
+        """Return what a student needs to predict new data, as plain values."""
         ...
 
     def network(self) -> nn.Module:
@@ -143,71 +143,71 @@ class Task(Protocol):
         ...
 
     def example(self) -> Inputs:
-        """Return two rows of x, to find out the shapes inside a network."""
+        """Return two rows of x, from which shapes inside a network are found."""
         ...
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Return the loss of each row, (B,); of several targets (words), their sum."""
+        """Return the loss of each row, (B,): the sum over targets if it has several (words)."""
         ...
 
     def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what metrics need of a batch's outputs and targets, (B, ...)."""
+        """Return the parts of outputs and targets that metrics need, (B, ...)."""
         ...
 
     def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-        """Score a whole split, condensed; with the weights of its rows (B,), if they have any."""
+        """Return the scores of a whole split from what `condense` returned, and weights (B,)."""
         ...
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        """Score the best predictor that ignores x."""
+        """Return the scores of the best predictor that ignores x."""
         ...
 
     def is_uninformative(self, output: Tensor) -> bool:
-        """Tell whether the outputs are the same whatever x is (uniform logits)."""
+        """Return whether the outputs do not depend on x (uniform logits)."""
         ...
 
     def generate(
         self, net: nn.Module, split: Split, part: Literal["val", "test"]
     ) -> Generated | None:
-        """Search for the best outputs of a split and score them: once, after training."""
+        """Generate outputs for a split and score them, once after training; None if not needed."""
         ...
 
     def save(self, folder: Path) -> None:
-        """Write the files that it takes to use a student where the data are not."""
+        """Write the files that are needed to use a student without the data."""
         ...
 
 
 class OneOutputPerRow:
-    """What tasks have in common that need no search, and whose outputs are as long as any other."""
+    """Base of tasks with one output per row, which need no generation."""
 
     def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return both as they are."""
+        """Return both unchanged."""
         return output, y
 
     def generate(self, net: nn.Module, split: Split, part: Literal["val", "test"]) -> None:
-        """Return nothing: an output is all there is to score."""
+        """Return None: the outputs themselves are scored."""
 
     def save(self, folder: Path) -> None:
         """Write nothing: `preprocessing` is enough."""
 
 
 class GivenRows(OneOutputPerRow):
-    """What tasks have in common whose rows are given as they are, ready to learn from."""
+    """Base of tasks whose rows are used as they are given."""
 
     n_rows: int
     places: Places | None = None
     facts: Sequence[Fact] = ()
     warnings: Sequence[str] = ()
-    found: Mapping[str, int] = {}
+    finding_counts: Mapping[str, int] = {}
 
     @property
     def design(self) -> Design:
-        """All seeds have the same rows."""
+        """Design: all seeds have the same test rows."""
         return Design(self.n_rows, "fixed")
 
     def for_run(self, size: int, seed: int) -> Self:
-        """Return the task itself: nothing is learned from the rows before training."""
+        """Return the task itself: nothing is fitted before training."""
         return self
 
     def preprocessing(self, size: int, seed: int) -> None:
-        """Return nothing: whoever gives rows has prepared them."""
+        """Return None: rows are given already prepared."""

@@ -5,6 +5,7 @@ import copy
 import tempfile
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,11 +27,11 @@ from lupi.estimators.task import ArrayTask
 from lupi.estimators.text_task import TextsInMemory
 from lupi.methods.registry import find_method
 from lupi.nn.gaussian import moments
-from lupi.settings import shown
+from lupi.settings import format_value
 from lupi.tasks.table_network import TableNetworkSettings
 from lupi.train.evaluate import is_collapsed
 from lupi.train.fit import fit
-from lupi.train.run import builder, noise_of_scored_weights
+from lupi.train.run import new_method, noise_at_best_epoch
 from lupi.train.settings import TrainSettings
 from lupi.train.state import Fitted, Row
 
@@ -106,7 +107,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         task = self._task(X, y, n_classes, xstar, seed)
         splits = task.splits(len(y), seed)
         train = self._training(len(splits.train))
-        build = builder(task, method, settings, seed)
+        build = partial(new_method, task, method, settings, seed)
         rows: list[Row] = []
         # Training uses torch's global generator; restore its state for the caller.
         with (
@@ -122,7 +123,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         self.student_ = fitted.method.student().eval().cpu()
         self.method_ = method
         self.n_iter_ = fitted.epochs
-        self.collapsed_ = is_collapsed(noise_of_scored_weights(rows, fitted))
+        self.collapsed_ = is_collapsed(noise_at_best_epoch(rows, fitted))
         self._warn(fitted)
 
     def _warn(self, fitted: Fitted) -> None:
@@ -221,7 +222,7 @@ class ClassEstimator(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"a classifier needs two classes; y has one class: {shown(self.classes_[0])}"
+                f"a classifier needs two classes; y has one class: {format_value(self.classes_[0])}"
             )
         numbers: Array = codes.astype(np.int64)
         return numbers

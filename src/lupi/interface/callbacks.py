@@ -1,4 +1,4 @@
-"""What is told of runs while they go on: to a callback of the user's, or to TensorBoard."""
+"""Report events of runs to a callback, or write learning curves for TensorBoard."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
@@ -10,24 +10,24 @@ from lupi.files import read_rows
 from lupi.records import PlannedRun
 
 Callback = Callable[[PlannedRun, Event], None]
-"""Called with a run (`arm`, `size`, `seed`, `run_id`) and what happened to it: `what` is started,
-epoch, finished or failed, `content` a row of metrics, a result, or an error."""
+"""Called with a run (`arm`, `size`, `seed`, `run_id`) and an event: `what` is started, epoch,
+finished or failed, `content` is a row of metrics, a result, or an error."""
 
 
-def told(
+def notify(
     events: Iterable[Event], runs: Mapping[str, PlannedRun], callback: Callback
 ) -> Generator[Event]:
-    """Yield events, having told each to a callback."""
+    """Yield events, after passing each to a callback."""
     for event in events:
         callback(runs[event.run_id], event)
         yield event
 
 
 class TensorBoardCurves:
-    """Writes the learning curves of runs for TensorBoard, a folder for each run.
+    """Writes the learning curves of runs for TensorBoard, one folder per run.
 
     Args:
-        records: folder of the comparison; the curves go to `tensorboard/` there.
+        records: Folder of the comparison; the curves are written to `tensorboard/` there.
     """
 
     def __init__(self, records: Path) -> None:
@@ -43,15 +43,15 @@ class TensorBoardCurves:
 
     @property
     def folder(self) -> Path:
-        """Where the curves are: `tensorboard --logdir FOLDER` shows them."""
+        """Folder of the curves: `tensorboard --logdir FOLDER` shows them."""
         return self._records / "tensorboard"
 
     def __call__(self, run: PlannedRun, event: Event) -> None:
-        """Write what an event adds to the curves of its run."""
+        """Add an event to the curves of its run."""
         if event.what == "epoch":
             self._write(run, event.content)
         elif event.what == "finished":
-            # Of a run elsewhere, or before this process, epochs are on disk only.
+            # Epochs of other machines, or before this process, are on disk only.
             for row in read_rows(self._records / run.run_id / "metrics.jsonl")[0]:
                 self._write(run, row)
             for split, scores in event.content["metrics"].items():

@@ -6,15 +6,14 @@ from typing import Any
 
 import torch
 
-from lupi.comparison.engines.here import here_engine
+from lupi.comparison.engines.in_process import in_process_engine
 from lupi.comparison.engines.local import local_engine
 from lupi.comparison.jobs import Engine
 from lupi.errors import LupiError
 from lupi.interface.callbacks import Callback
-from lupi.interface.console import hushed
-from lupi.interface.looks import DEFAULT_BUDGET
+from lupi.interface.console import silenced
 from lupi.interface.result import Comparison
-from lupi.interface.running import run_comparison
+from lupi.interface.running import DEFAULT_BUDGET, run_comparison
 from lupi.interface.sources import settings_from
 
 Names = str | Sequence[str]
@@ -114,7 +113,7 @@ def compare(
     replaced = {"sizes": _plain(sizes), "seeds": _plain(seeds), "train.device": device}
     every = {**(changes or {}), **{key: v for key, v in replaced.items() if v is not None}}
     place = Path(folder) if folder is not None else None
-    with hushed(quiet), torch.random.fork_rng(devices=[]):  # the caller's draws do not change
+    with silenced(quiet), torch.random.fork_rng(devices=[]):  # the caller's draws do not change
         raw = settings_from(data, columns, every, place, arms)
         engine = make_engine(raw, processes)
         budget = seed_budget(until_decided)
@@ -124,7 +123,7 @@ def compare(
 
 
 def seed_budget(until_decided: bool | int) -> int | None:
-    """Return the most seeds of a comparison that goes on until it is decided; None: it does not."""
+    """Return the maximum number of seeds of a comparison until decided; None for a fixed plan."""
     if isinstance(until_decided, bool):
         return DEFAULT_BUDGET if until_decided else None
     if until_decided < 2:
@@ -133,19 +132,19 @@ def seed_budget(until_decided: bool | int) -> int | None:
 
 
 def make_engine(raw: Mapping[str, Any], processes: int | None) -> Engine:
-    """Return worker processes; for a task that only this process knows, this process."""
+    """Return an engine with worker processes; this process for a task given in Python."""
     if isinstance(raw.get("task"), Mapping) and raw["task"].get("name") == "own":
         if processes not in (None, 1):
             raise LupiError(
                 "processes: a task of your own is run in this process; give 1, or leave it out. "
                 'More cores are used with changes={"train.n_threads": 2}'
             )
-        return here_engine()
+        return in_process_engine()
     return local_engine(processes)
 
 
 def _names(given: Names | None) -> list[str] | None:
-    """Return column names as a list: a text is one name, whatever it contains."""
+    """Return column names as a list; a string is one name, even if it contains a comma."""
     if given is None:
         return None
     return [given] if isinstance(given, str) else list(given)

@@ -1,23 +1,26 @@
-"""Where progress and messages go: stderr, or the cell of a notebook. Results never do."""
+"""Print progress and messages to stderr, or to the cell of a notebook. Results go elsewhere."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 
 from lupi.facts import Fact
 
+if TYPE_CHECKING:
+    from lupi.settings import TaskSettings
+
 stderr = Console(stderr=True)
-MOST_LINES = 20
-"""Where nothing can be drawn again, as in a file: about so many lines, however long it takes."""
+MAX_LINES = 20
+"""Approximate number of progress lines if the output is not a terminal, such as a file."""
 
 
 @contextlib.contextmanager
-def hushed(quiet: bool = True) -> Iterator[None]:
-    """Say nothing while the work inside goes on; errors are raised as ever."""
+def silenced(quiet: bool = True) -> Iterator[None]:
+    """Print no messages inside the block if `quiet`; errors are raised as usual."""
     before, stderr.quiet = stderr.quiet, stderr.quiet or quiet
     try:
         yield
@@ -26,19 +29,19 @@ def hushed(quiet: bool = True) -> Iterator[None]:
 
 
 def can_redraw() -> bool:
-    """Tell whether a table can be drawn again in place: a terminal, or a notebook with widgets."""
+    """Return whether output can be redrawn in place: a terminal, or a notebook with widgets."""
     if stderr.quiet:
         return False
     return find_spec("ipywidgets") is not None if stderr.is_jupyter else stderr.is_terminal
 
 
-def say(message: str) -> None:
-    """Tell the user something that is not a result."""
+def print_message(message: str) -> None:
+    """Print a message that is not a result."""
     stderr.print(message, highlight=False, soft_wrap=True)
 
 
-def say_facts(facts: Sequence[Fact]) -> None:
-    """Show what was found out about the data, a line or more for each fact."""
+def print_facts(facts: Sequence[Fact]) -> None:
+    """Print facts about the data as a table."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
@@ -50,8 +53,8 @@ def say_facts(facts: Sequence[Fact]) -> None:
 
 
 @contextlib.contextmanager
-def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Give a function that shows how many of how many are done; its first call draws a bar."""
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that updates a progress bar with (done, total); the first call draws it."""
     from rich.progress import Progress
 
     progress = Progress(console=stderr, transient=True, disable=not can_redraw())
@@ -67,18 +70,18 @@ def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
         progress.stop()
 
 
-def prepare_data(task: dict[str, Any]) -> None:
-    """Decode a task's images, if it has any to decode, under a bar; say what was found."""
+def prepare_data(task: "TaskSettings") -> None:
+    """Decode the images of a task, if it has any, with a progress bar; print what was found."""
     from lupi.tasks.registry import prepare_task
 
-    with progress_of("decoding images") as show:
+    with progress_bar("decoding images") as show:
         lines = prepare_task(task, show)
     for line in lines:
-        say(escape(line))
+        print_message(escape(line))
 
 
 def time_text(seconds: float) -> str:
-    """Write a time as a person would say it."""
+    """Return a duration in words, such as `about 3 hours`."""
     for length, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 2 * length:
             return f"about {seconds / length:.0f} {name}"

@@ -1,4 +1,4 @@
-"""Data without a file, as a file beside the records: workers and a resumed comparison read it."""
+"""Store a data frame or standard input as a file, which workers and a resumed comparison read."""
 
 import hashlib
 from collections import Counter
@@ -19,11 +19,11 @@ STARTS = {
     b"\x1f\x8b": ".csv.gz",
     b"{": ".jsonl",
 }
-"""How files of a format start; all others are CSV."""
+"""First bytes of each format; all other files are CSV."""
 
 
 def frame_identity(frame: "pd.DataFrame") -> str:
-    """Return 8 hex digits that change with the columns, their types and their values."""
+    """Return 8 hex digits that depend on columns, their types and their values."""
     import pandas as pd
 
     _check(frame)
@@ -35,7 +35,7 @@ def frame_identity(frame: "pd.DataFrame") -> str:
 
 
 def store_frame(frame: "pd.DataFrame", folder: Path) -> Path:
-    """Write a frame as Parquet, which keeps types, unless it is there already; return the file."""
+    """Write a frame as Parquet, which keeps types, unless the file exists; return its path."""
     import pandas as pd
 
     path = folder / FOLDER / f"{frame_identity(frame)}.parquet"
@@ -51,12 +51,12 @@ def store_frame(frame: "pd.DataFrame", folder: Path) -> Path:
 
 
 def name_bytes(content: bytes) -> str:
-    """Return 8 hex digits that change with the content of a file."""
+    """Return 8 hex digits that depend on the content of a file."""
     return hashlib.sha256(content).hexdigest()[:8]
 
 
 def store_bytes(content: bytes, folder: Path) -> Path:
-    """Write a file that came without a name, with the suffix of its format; return it."""
+    """Write content to a file with the suffix of its format; return its path."""
     suffix = next((name for start, name in STARTS.items() if content.startswith(start)), ".csv")
     path = folder / FOLDER / f"{name_bytes(content)}{suffix}"
     if not path.exists():
@@ -69,7 +69,7 @@ def _write(content: bytes, path: Path) -> None:
 
 
 def _check(frame: "pd.DataFrame") -> None:
-    """Refuse what a file of columns can't hold."""
+    """Raise an error for a frame that can't be stored: duplicate names or mixed types."""
     twice = [name for name, n in Counter(str(name) for name in frame.columns).items() if n > 1]
     if twice:
         raise LupiError(f"the data frame has more than one column named {twice[0]!r}: rename them")

@@ -1,4 +1,4 @@
-"""`lupi.list_methods`: which methods there are, and what can be set."""
+"""`lupi.list_methods`: all methods and their settings."""
 
 import inspect
 import json
@@ -23,10 +23,10 @@ class MethodInfo:
     sees_xstar_at_test: bool
     """True for an oracle only."""
     kinds: tuple[str, ...]
-    """Of x* that it can use: region, vector."""
+    """Kinds of x* that it can use: region, vector."""
     classical: bool
     doc: str
-    """What it computes, where it is from, and how it deviates from that."""
+    """What it computes, its source, and how it deviates from that."""
     settings: dict[str, tuple[Any, str]]
     """Default and meaning of each setting."""
 
@@ -59,17 +59,17 @@ def list_methods(name: str | None = None) -> MethodList:
     """Return all methods and classical models by name, with their documentation.
 
     Args:
-        name: only this one.
+        name: Return only the method of this name.
 
     Example:
         >>> print(lupi.list_methods()["het-dropout"])
     """
-    found = learners()
+    known = learners()
     if name is not None:
-        if name not in found:
-            raise LupiError(unknown_name("method", name, list(found)))
-        found = {name: found[name]}
-    return MethodList({key: _describe(learner) for key, learner in found.items()})
+        if name not in known:
+            raise LupiError(unknown_name("method", name, list(known)))
+        known = {name: known[name]}
+    return MethodList({key: _describe(learner) for key, learner in known.items()})
 
 
 def _describe(learner: Learner) -> MethodInfo:

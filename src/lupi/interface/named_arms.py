@@ -1,4 +1,4 @@
-"""Arms that a user names: those of a comparison that are kept, and other methods."""
+"""Arms that a user chooses by name: arms of a comparison, or other methods."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,13 @@ from lupi.train.learners import learners
 def chosen_arms(
     given: Sequence[str] | Mapping[str, Any], known: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the settings of the arms that are given: all of them, or some by name.
+    """Return the settings of the given arms.
 
-    A name is that of a known arm or else of a method, which gets a shuffled control if it uses
-    x*. The plain model is added: without it there is nothing to compare with.
+    Args:
+        given: Settings of all arms by name, or names of some. A name is that of a known arm, or of
+            a method, which gets a shuffled control if it uses x*. The plain model is added if it is
+            missing, as nothing could be compared without it.
+        known: Settings of the known arms by name.
     """
     if isinstance(given, Mapping):
         return {name: _as_settings(arm) for name, arm in given.items()}

@@ -1,4 +1,4 @@
-"""A live table of arms x sizes while a comparison runs, or a few plain lines."""
+"""Progress of a comparison: a live table of arms x sizes, or a few lines."""
 
 import time
 from collections import defaultdict
@@ -12,15 +12,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lupi.comparison.jobs import Event
-from lupi.interface.console import MOST_LINES, can_redraw, say, stderr, time_text
+from lupi.interface.console import MAX_LINES, can_redraw, print_message, stderr, time_text
 from lupi.records import ComparisonRecord, PlannedRun
 
 
 class LiveTable:
-    """Follows the events of a comparison: of its runs, or of the trials before them."""
+    """Shows the events of a comparison: of its runs, or of the trials before them."""
 
     def __init__(self, record: ComparisonRecord, split: str = "test", trials: bool = False) -> None:
-        """Take what is on disk before the first event; show scores on the rows of `split`."""
+        """Start from what is on disk; show scores on the rows of `split`."""
         runs = record.trials if trials else record.runs
         self._what, self._split = "trials" if trials else "runs", split
         self._metric = record.metric.name
@@ -32,7 +32,7 @@ class LiveTable:
         self._sizes = sorted({run.plan.size for run in runs})
         self._n_seeds = len({run.plan.seed for run in runs})
         self._scores: dict[tuple[str, int], list[float]] = defaultdict(list)
-        self._now: dict[str, str] = {}
+        self._running: dict[str, str] = {}
         self._failed: list[str] = []
         self._peak_memory = 0
         finished = [run for run in runs if run.result is not None]
@@ -51,36 +51,36 @@ class LiveTable:
         self._n_done = n_done
 
     def follow(self, events: Iterable[Event]) -> None:
-        """Show the events until they end."""
+        """Show events until there are no more."""
         if can_redraw():
             with Live(self._view(), console=stderr, refresh_per_second=4) as live:
                 for event in events:
-                    self._take(event)
+                    self._update(event)
                     live.update(self._view())
         else:
             self._follow_in_lines(events)
         if self._peak_memory:
-            say(f"memory of a worker: {self._peak_memory / 1e9:.2f} GB at most")
+            print_message(f"memory of a worker: {self._peak_memory / 1e9:.2f} GB at most")
         for text in self._failed:
-            say(f"[red]failed[/] {text}")
+            print_message(f"[red]failed[/] {text}")
 
-    def _take(self, event: Event) -> None:
+    def _update(self, event: Event) -> None:
         self._peak_memory = max(self._peak_memory, event.peak_memory)
         plan = self._cells[event.run_id][0]
         name = f"{plan.arm}, n = {plan.size}, seed {plan.seed}"
         if event.what == "started":
-            self._now[event.run_id] = name
+            self._running[event.run_id] = name
         elif event.what == "epoch":
             val = event.content["val"]
             if val is None:  # a stage without a student to score
-                shown = f"{event.content['stage']} stage"
+                status = f"{event.content['stage']} stage"
             else:
                 name_of_score = self._metric_of_an_epoch
                 score = val.get(name_of_score)
-                shown = "diverged" if score is None else f"{name_of_score} {score:.3f}"
-            self._now[event.run_id] = f"{name}: epoch {event.content['epoch']}, {shown}"
+                status = "diverged" if score is None else f"{name_of_score} {score:.3f}"
+            self._running[event.run_id] = f"{name}: epoch {event.content['epoch']}, {status}"
         else:
-            self._now.pop(event.run_id, None)
+            self._running.pop(event.run_id, None)
             self._n_done += 1
             self._progress.update(self._task, completed=self._n_done)
             if event.what == "finished":
@@ -95,24 +95,25 @@ class LiveTable:
                 self._scores[plan.arm, plan.size].append(score)
 
     def _follow_in_lines(self, events: Iterable[Event]) -> None:
-        """Say now and then how far it is: at even distances, and at the end."""
+        """Print about `MAX_LINES` lines at even distances, and one at the end."""
         started, n_before, n_all = time.monotonic(), self._n_done, len(self._cells)
-        every = max(1, -(-(n_all - n_before) // MOST_LINES))  # rounded up
+        every = max(1, -(-(n_all - n_before) // MAX_LINES))  # rounded up
         for event in events:
-            self._take(event)
+            self._update(event)
             n_now = self._n_done - n_before
             ended = event.what in ("finished", "failed")
             if ended and (n_now % every == 0 or self._n_done == n_all):
                 seconds = time.monotonic() - started
                 left = seconds / n_now * (n_all - self._n_done)
                 rest = f", {time_text(left)} left" if self._n_done < n_all else ""
-                say(rf"\[{self._n_done}/{n_all}] {self._ended(event)} ({seconds:.0f} s{rest})")
+                end = self._describe_end(event)
+                print_message(rf"\[{self._n_done}/{n_all}] {end} ({seconds:.0f} s{rest})")
 
-    def _ended(self, event: Event) -> str:
+    def _describe_end(self, event: Event) -> str:
         plan = self._cells[event.run_id][0]
         score = event.content.get("metrics", {}).get(self._split, {}).get(self._metric)
-        shown = "failed" if score is None else f"{self._split} {self._metric} {score:.3f}"
-        return escape(f"{plan.arm}, n = {plan.size}, seed {plan.seed}: {shown}")
+        status = "failed" if score is None else f"{self._split} {self._metric} {score:.3f}"
+        return escape(f"{plan.arm}, n = {plan.size}, seed {plan.seed}: {status}")
 
     def _view(self) -> RenderableType:
         table = Table(
@@ -123,7 +124,7 @@ class LiveTable:
             table.add_column(f"n = {size}", justify="right", no_wrap=True)
         for arm in self._arms:
             table.add_row(escape(arm), *(self._cell(arm, size) for size in self._sizes))
-        now = [f"  {escape(text)}" for text in self._now.values()]
+        now = [f"  {escape(text)}" for text in self._running.values()]
         return Group(table, self._progress, *now)
 
     def _cell(self, arm: str, size: int) -> str:

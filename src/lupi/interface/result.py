@@ -1,4 +1,4 @@
-"""What `lupi.compare` returns: the verdict, every run's scores, the page and the students."""
+"""The result of `lupi.compare`: verdict, scores of all runs, report and students."""
 
 import io
 from functools import cached_property
@@ -21,45 +21,45 @@ WIDTH = 80
 
 
 class Comparison:
-    """A comparison, finished or not, as its folder records it: print it, or show it in a notebook.
+    """A comparison, finished or not, as recorded in its folder. Print it, or show it in a notebook.
 
     Args:
-        folder: what `lupi.compare` or `lupi compare` wrote.
+        folder: Folder that `lupi.compare` or `lupi compare` wrote.
     """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.record: ComparisonRecord = read_comparison(self.folder)
-        """What is on disk: settings, arms, planned runs and their results."""
+        """Settings, arms, planned runs and their results."""
 
     @cached_property
     def summary(self) -> Summary:
-        """Everything that was judged, as data."""
+        """All judgements as data."""
         return summarise(self.record)
 
     @property
     def verdict(self) -> str:
-        """The answer in a few words, such as `x* helps`."""
+        """Answer in a few words, such as `x* helps`."""
         return outcome(self.summary).label
 
     @property
     def headline(self) -> str:
-        """The answer in a sentence: which arm, at which sizes, by how much, how sure."""
+        """Answer in a sentence: which arm, at which sizes, by how much, with what interval."""
         return self.summary.headline
 
     @property
     def verdicts(self) -> dict[tuple[str, int], Verdict]:
-        """The verdict on each arm that trains with x*, at each size."""
+        """Verdict for each arm that trains with x*, at each size."""
         return self.judgement.verdicts
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader of the verdict must know."""
+        """Warnings that a reader of the verdict must know."""
         return self.summary.warnings
 
     @property
     def failures(self) -> dict[str, str]:
-        """The last line of the error of each run that failed, by arm, size and seed."""
+        """Last line of the error of each failed run, by arm, size and seed."""
         return {
             f"{run.plan.arm}, n = {run.plan.size}, seed {run.plan.seed}": _last_line(run.failure)
             for run in self.record.runs
@@ -104,8 +104,8 @@ class Comparison:
         """Write the page (one HTML file that opens offline) and return its path.
 
         Args:
-            path: by default report.html in the folder of the records.
-            command: what repeats the comparison; by default `lupi compare` with its settings.
+            path: Path of the page; by default report.html in the folder of the records.
+            command: Command that repeats the comparison; by default `lupi compare`.
         """
         from lupi.report.page.document import render
 

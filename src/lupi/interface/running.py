@@ -1,5 +1,6 @@
-"""A comparison from its settings to its verdict, and what the user sees on the way."""
+"""Run a comparison from its settings to its verdict, and print its progress."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,16 +9,19 @@ from typing import Any
 from rich.markup import escape
 
 from lupi.comparison.jobs import Engine
-from lupi.comparison.phases import opened, phases
-from lupi.comparison.plan import Plan, check, make_plan
+from lupi.comparison.phases import open_records, phases, read_record
+from lupi.comparison.plan import Plan, check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
+from lupi.evidence.open_questions import open_questions, seconds_of
 from lupi.evidence.planning import too_few_seeds
-from lupi.interface.callbacks import Callback, TensorBoardCurves, told
-from lupi.interface.console import prepare_data, say, say_facts
-from lupi.interface.looks import say_how_it_ended, say_what_is_open
+from lupi.interface.callbacks import Callback, TensorBoardCurves, notify
+from lupi.interface.console import prepare_data, print_facts, print_message, time_text
 from lupi.interface.progress import LiveTable
 from lupi.interface.result import Comparison
 from lupi.records import ComparisonRecord, PlannedRun, default_folder, read_comparison
+
+DEFAULT_BUDGET = 30
+"""Most seeds of a comparison that runs until it is decided, unless the user says how many."""
 
 
 def run_comparison(
@@ -29,76 +33,77 @@ def run_comparison(
     callback: Callback | None = None,
     tensorboard: bool = False,
 ) -> Comparison:
-    """Do what is left of a comparison, write its page, and return what came out.
+    """Execute the rest of a comparison, write its report, and return the result.
 
     Args:
-        raw: settings of the comparison.
-        folder: of the records; by default runs/NAME.
-        engine: does the runs.
-        max_seeds: go on until every question has an answer, or there are so many seeds.
-        command: what repeats the comparison, for the page.
-        callback: is told what happens to runs.
-        tensorboard: write learning curves for TensorBoard; instead of a callback.
+        raw: Settings of the comparison.
+        folder: Folder of the records; by default runs/NAME.
+        engine: Engine that executes the runs.
+        max_seeds: Add seeds until every question has an answer, up to this number.
+        command: Command that repeats the comparison, for the report.
+        callback: Called with the events of runs.
+        tensorboard: Write learning curves for TensorBoard, instead of a callback.
     """
-    plan = prepared_plan(raw, max_seeds)
+    plan = prepare_plan(raw, max_seeds)
     folder = folder or default_folder(plan.settings.name)
     if tensorboard:
         callback = TensorBoardCurves(folder)
-        say(f"learning curves: tensorboard --logdir {escape(str(callback.folder))}")
+        print_message(f"learning curves: tensorboard --logdir {escape(str(callback.folder))}")
     for phase in phases(plan, folder):
         if phase.is_tuned and plan.until_decided:
-            say_what_is_open(plan, phase, folder)
-        do_runs(phase, folder, engine, callback=callback)
+            _print_open_questions(plan, phase, folder)
+        execute_runs(phase, folder, engine, callback=callback)
     if plan.until_decided:
-        say_how_it_ended(folder)
+        _print_ending(folder)
     comparison = Comparison(folder)
     comparison.report(command=command)
     return comparison
 
 
-def prepared_plan(raw: dict[str, Any], max_seeds: int | None = None) -> Plan:
-    """Check the settings of a comparison, decode its images, say what was read, list its runs."""
+def prepare_plan(raw: dict[str, Any], max_seeds: int | None = None) -> Plan:
+    """Check settings, decode images, print facts about the data, and return the plan."""
     settings = ComparisonSettings.parse(raw, "")
-    check(settings)
+    check_settings(settings)
     prepare_data(settings.task)
     plan = make_plan(settings, max_seeds)
     seeds = {planned.seed for planned, _ in plan.runs}
     few = too_few_seeds(plan.arms, len(settings.sizes), len(seeds), plan.looks)
-    say_facts(plan.facts)
+    print_facts(plan.facts)
     for warning in [*plan.warnings, *few]:
-        say(f"[yellow]warning:[/] {escape(warning)}")
+        print_message(f"[yellow]warning:[/] {escape(warning)}")
     return plan
 
 
-def do_runs(
+def execute_runs(
     plan: Plan,
     folder: Path,
     engine: Engine,
     pilot: Callable[[PlannedRun], bool] | None = None,
     callback: Callback | None = None,
 ) -> None:
-    """Do what a plan lacks, its trials until it is tuned, under a live table.
+    """Execute the missing runs of a plan (trials until it is tuned) with a live table.
 
-    With `pilot`, only the runs that it names are done, and no test score is shown.
+    With `pilot`, only the runs for which it returns True are executed, and no test score is shown.
     """
-    with opened(plan, folder) as jobs:
+    with open_records(plan, folder) as jobs:
         record = read_comparison(folder)
         if pilot is not None:
             record = replace(record, runs=[run for run in record.runs if pilot(run.plan)])
         if plan.is_tuned:
             ids = {run.plan.run_id for run in record.runs}
             jobs = [job for job in jobs if job.run_id in ids]
-        say(f"{_work(plan, record, len(jobs))}, {escape(engine.about)}, in {escape(str(folder))}")
+        work = _describe_work(plan, record, len(jobs))
+        print_message(f"{work}, {escape(engine.about)}, in {escape(str(folder))}")
         split = "test" if plan.is_tuned and pilot is None else "val"
         table = LiveTable(record, split, trials=not plan.is_tuned)
         events = engine.execute(jobs)
         if callback is not None:
             every = record.runs if plan.is_tuned else record.trials
-            events = told(events, {run.plan.run_id: run.plan for run in every}, callback)
+            events = notify(events, {run.plan.run_id: run.plan for run in every}, callback)
         table.follow(events)
 
 
-def _work(plan: Plan, record: ComparisonRecord, n_jobs: int) -> str:
+def _describe_work(plan: Plan, record: ComparisonRecord, n_jobs: int) -> str:
     if plan.is_tuned:
         sizes = {run.plan.size for run in record.runs}
         seeds = {run.plan.seed for run in record.runs}
@@ -111,3 +116,37 @@ def _work(plan: Plan, record: ComparisonRecord, n_jobs: int) -> str:
         f"tuning: {len(plan.candidates)} candidates x {len(first.seeds)} seeds at "
         f"n = {first.size}: {n_jobs} of {len(plan.trials)} trials to do"
     )
+
+
+def _print_open_questions(plan: Plan, phase: Plan, folder: Path) -> None:
+    """Print which questions the next look is for, and how long it may take."""
+    n_seeds = max(Counter((run.arm, run.size) for run, _ in phase.runs).values())
+    record = read_record(phase, folder)
+    done = {run.plan.run_id for run in record.finished}
+    if not done:
+        print_message(f"first look at {n_seeds} seeds")
+        return
+    now = [run for run, _ in phase.runs if run.run_id not in done]
+    if not now:
+        return
+    cells = {(run.arm, run.size) for run in now}
+    rest = [r for r, _ in plan.runs if r.run_id not in done and (r.arm, r.size) in cells]
+    named = ", ".join(f"{arm} at n = {size}" for arm, size in open_questions(record))
+    print_message(
+        f"open: {escape(named)}; on to {n_seeds} seeds: {len(now)} runs, "
+        f"{time_text(seconds_of(record, now))} of one worker; at most {len(rest)} runs, "
+        f"{time_text(seconds_of(record, rest))}, if nothing is decided before the budget is used up"
+    )
+
+
+def _print_ending(folder: Path) -> None:
+    """Print whether every question has an answer, or the budget of seeds is used up."""
+    record = read_comparison(folder)
+    n_seeds = max(Counter((run.plan.arm, run.plan.size) for run in record.runs).values())
+    named = ", ".join(f"{arm} at n = {size}" for arm, size in open_questions(record))
+    if named:
+        print_message(
+            f"the budget of {n_seeds} seeds is used up; without an answer: {escape(named)}"
+        )
+    else:
+        print_message(f"every question has an answer, with {n_seeds} seeds or fewer")

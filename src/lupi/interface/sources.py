@@ -1,4 +1,4 @@
-"""What a user gives (a frame, a table, texts, settings, a task) as the settings of a comparison."""
+"""Turn what a user gives (data frame, table, texts, settings or task) into settings."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ TEXT_ONLY = ("text", "rationale")
 TABLE_ONLY = ("privileged", "ignore", "groups", "items", "gold", "time", "split", "weights")
 
 Columns = Mapping[str, Any]
-"""Settings of the task, above all what each column is for; None: not given."""
+"""Settings of the task, such as the roles of columns; None: not given."""
 
 
 def settings_from(
@@ -23,19 +23,19 @@ def settings_from(
     folder: Path | None = None,
     arms: Sequence[str] | Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the raw settings of the comparison that data and columns stand for.
+    """Return the raw settings of a comparison on given data.
 
     Args:
-        data: a pandas DataFrame, the path of a table, of texts or of a settings file (or the name
-            of one that comes with lupi), settings as a mapping, or a `Task`.
-        columns: settings of the task that tables and texts need; None: not given.
-        changes: values by the path of a setting, such as `train.epochs`.
-        folder: of the records, where a data frame is kept, too.
-        arms: some by name, or the settings of all; by default those that data stand for.
+        data: A pandas DataFrame; the path of a table, of texts or of a settings file (or the name
+            of one that comes with lupi); settings as a mapping; or a `Task`.
+        columns: Settings of the task that tables and texts need; None: not given.
+        changes: Values by the path of a setting, such as `train.epochs`.
+        folder: Folder of the records, where a data frame is stored, too.
+        arms: Names of some arms, or the settings of all; by default those for the kind of data.
     """
     from lupi.settings import assign
 
-    raw = _raw(data, columns, changes, folder)
+    raw = _read(data, columns, changes, folder)
     if arms is not None:
         from lupi.interface.named_arms import chosen_arms
 
@@ -43,7 +43,7 @@ def settings_from(
     return assign(raw, changes)
 
 
-def _raw(
+def _read(
     data: Any, columns: Columns, changes: Mapping[str, Any], folder: Path | None
 ) -> dict[str, Any]:
     given = {name: value for name, value in columns.items() if value is not None}
@@ -68,7 +68,7 @@ def _raw(
 
 
 def _is_frame(data: Any) -> bool:
-    """Tell a data frame of pandas without importing pandas for it."""
+    """Return whether data are a pandas data frame, without importing pandas."""
     return any(cls.__module__.startswith("pandas.") for cls in type(data).__mro__) and hasattr(
         data, "columns"
     )
@@ -82,7 +82,7 @@ def _from_frame(
 
     name = f"{'texts' if 'text' in given else 'table'}-{frame_identity(frame)}"
     path = store_frame(frame, folder or default_folder(name))
-    raw = _own_data(path, given, changes, "the data frame")
+    raw = _from_file(path, given, changes, "the data frame")
     return {**raw, "name": name}
 
 
@@ -95,29 +95,30 @@ def _from_stdin(
     content = sys.stdin.buffer.read()
     name = f"stdin-{name_bytes(content)}"
     path = store_bytes(content, folder or default_folder(name))
-    return {**_own_data(path, given, changes, "stdin"), "name": name}
+    return {**_from_file(path, given, changes, "stdin"), "name": name}
 
 
 def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    from lupi.configs import read_settings
+    from lupi.configs import find_settings
     from lupi.data.tables.reading import TABLES
+    from lupi.settings import read_yaml
 
     if URL.match(str(path)):
         raise LupiError(f"{path} is a URL; lupi reads files: download it, and give the file")
     if "text" in given or path.name.lower().endswith(TABLES):
-        return _own_data(path, given, changes, str(path))
+        return _from_file(path, given, changes, str(path))
     for name in given:
         raise LupiError(
             f"{name}: it is for tables ({', '.join(TABLES)}) and texts; {path} is taken for "
             f"settings, where it is task.{name}"
         )
-    return read_settings(path)
+    return read_yaml(find_settings(path))
 
 
-def _own_data(
+def _from_file(
     path: Path, given: Mapping[str, Any], changes: Mapping[str, Any], what: str
 ) -> dict[str, Any]:
-    """Return the comparison that columns stand for; changes of the task count already."""
+    """Return the default comparison of a table or texts; changes to the task already apply."""
     from lupi.comparison.table import table_comparison
     from lupi.comparison.text import text_comparison
     from lupi.settings import assign

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import nn
 import lupi.methods
 from lupi.core import Method, Task
 from lupi.errors import LupiError
-from lupi.settings import unknown_name
+from lupi.settings import Settings, unknown_name
 
 
 @cache
@@ -33,11 +34,15 @@ def find_method(name: str) -> type[Method]:
     return methods()[name]
 
 
-def build_method(name: str, settings: dict[str, Any], net: nn.Module, task: Task) -> Method:
-    """Build a method over a student."""
+def build_method(
+    name: str, settings: Settings | Mapping[str, Any], net: nn.Module, task: Task
+) -> Method:
+    """Build a method over a student, from the settings that its name stands for."""
     cls = find_method(name)
     check_kind(cls, task)
-    return cls(net, task, cls.Settings.parse(settings, "settings"))
+    if not isinstance(settings, Settings):
+        settings = cls.Settings.parse(settings, "settings")
+    return cls(net, task, settings)
 
 
 def check_kind(method: type[Method], task: Task) -> None:

@@ -1,1 +1,1 @@
-"""A look at the data before the first run: what was read, and whether x* relates to anything."""
+"""Checks of the data before the first run: facts, and whether x* relates to y."""

@@ -1,4 +1,4 @@
-"""Rows of any task as plain numbers, coarse enough for a look in a second."""
+"""Rows of any task as a few numbers, for checks that take a second."""
 
 import numpy as np
 import torch
@@ -11,12 +11,12 @@ from lupi.core import Batch
 Floats = NDArray[np.float64]
 
 SIDE = 32
-"""Height and width at which edges are looked for, at most."""
+"""Maximum height and width at which edges are computed."""
 CELLS = 4
-"""Rows and columns of cells, each described by its mean colour and its edges."""
+"""Number of rows and columns of cells, each described by its mean colour and its edges."""
 N_DIRECTIONS = 6
 N_WORDS = 256
-"""Places that words share."""
+"""Number of counts that words are hashed to."""
 
 
 def of_x(x: Tensor | tuple[Tensor, ...]) -> Floats:
@@ -44,11 +44,11 @@ def of_target(y: Tensor) -> Floats:
 
 
 def inside(x: Tensor, region: Tensor) -> Floats:
-    """Return features of x inside a region: words there, or the box around it as an image.
+    """Return features of x inside a region: counts of words, or its bounding box as an image.
 
     Args:
-        x: images (N, C, H, W) or words (N, T).
-        region: (N, 1, H, W) or (N, 1, T), 1 inside.
+        x: Images (N, C, H, W) or words (N, T).
+        region: Regions (N, 1, H, W) or (N, 1, T), 1 inside.
     """
     if x.dim() == 2:
         return _count_words(x, region[:, 0])
@@ -64,13 +64,13 @@ def inside(x: Tensor, region: Tensor) -> Floats:
 
 
 def _ends(inside: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where each row (N, L) of truth values begins and ends."""
+    """Return the first True of each row (N, L), and the place after the last."""
     length = inside.shape[1]
     return inside.int().argmax(1), length - inside.flip(1).int().argmax(1)
 
 
 def misplaced(region: Tensor, x: Tensor, generator: torch.Generator) -> Tensor:
-    """Return regions that tell nothing of their rows: another row's, or moved within the text."""
+    """Return regions unrelated to their rows: those of other rows, or moved within the text."""
     if x.dim() != 2:
         return region[torch.randperm(len(region), generator=generator)]
     length = (x != 0).sum(1).clamp(min=1)
@@ -81,7 +81,7 @@ def misplaced(region: Tensor, x: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def with_xstar(batch: Batch) -> Batch:
-    """Return the rows that carry x*."""
+    """Return the rows that have x*."""
     if batch.xstar is None or batch.has_xstar is None:
         return Batch(batch.x, batch.y)
     xstar, has = batch.privileged()

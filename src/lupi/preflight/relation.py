@@ -1,9 +1,9 @@
-"""Whether some features relate to a target at all: a permutation test in a second.
+"""A permutation test of whether features relate to a target, which takes a second.
 
 The statistic is the leave-one-out R2 of a ridge regression, whose strength depends on the features
-alone: with H = X (X'X + s I)^-1 X', row i is predicted by the others with an error of
-(y - H y)_i / (1 - H_ii). Under "no relation" any order of the targets is as likely, so the R2 of
-shuffled targets say how large it gets by chance.
+only: with H = X (X'X + s I)^-1 X', row i is predicted by the others with an error of
+(y - H y)_i / (1 - H_ii). Without a relation, every order of the targets is equally likely, so the
+R2 of shuffled targets shows how large it gets by chance.
 """
 
 from typing import NamedTuple
@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 N_SHUFFLES = 399
-MOST_FREEDOM = 30
-"""Effective parameters of the regression, at most …"""
-ROWS_PER_FREEDOM = 5
-"""… and rows for each of them, at least."""
+MAX_PARAMETERS = 30
+"""Maximum number of effective parameters of the regression."""
+ROWS_PER_PARAMETER = 5
+"""Minimum number of rows per effective parameter."""
 
 
 class Relation(NamedTuple):
-    """How well features predict a target, and how often chance does as well."""
+    """How well features predict a target, with a p-value."""
 
     r2: float
-    """Leave-one-out; below 0 where they predict worse than the mean."""
+    """Leave-one-out R2; below 0 if they predict worse than the mean."""
     p_value: float
 
     @property
     def is_seen(self) -> bool:
-        """Whether chance is an unlikely reason."""
+        """Whether the relation is significant (5 %)."""
         return self.p_value <= 0.05
 
 
@@ -42,7 +42,8 @@ class Ridge:
         scale = x.std(0)
         x = x[:, scale > 0] / scale[scale > 0]
         u, squares = _left_vectors(x)
-        shrink = squares / (squares + _strength(squares, min(MOST_FREEDOM, n / ROWS_PER_FREEDOM)))
+        n_parameters = min(MAX_PARAMETERS, n / ROWS_PER_PARAMETER)
+        shrink = squares / (squares + _strength(squares, n_parameters))
         self._u, self._shrink = u, shrink
         self._left = 1 - (u**2 * shrink).sum(1) - 1 / n  # the mean is one parameter more
 
@@ -54,7 +55,7 @@ class Ridge:
         return errors
 
     def r2(self, targets: Floats) -> float:
-        """Return the share of the targets' variance that is predicted."""
+        """Return the fraction of the targets' variance that is predicted."""
         return 1 - float((self.errors(targets) ** 2).sum() / _variation(targets))
 
 
@@ -79,7 +80,7 @@ def relation(features: Floats, targets: Floats, rng: np.random.Generator) -> Rel
 
 
 def compare_features(real: Floats, others: list[Floats], targets: Floats) -> Relation:
-    """Test whether features predict targets better than others that chance made."""
+    """Test whether features predict targets better than random ones do."""
     found = Ridge(real).r2(targets)
     return Relation(found, _p_value(found, [Ridge(other).r2(targets) for other in others]))
 
@@ -95,7 +96,7 @@ def _variation(targets: Floats) -> float:
 
 
 def _strength(squares: Floats, freedom: float) -> float:
-    """Return the ridge that leaves at most so many effective parameters."""
+    """Return the smallest ridge with at most this many effective parameters."""
     if not len(squares) or (squares > 0).sum() <= freedom:
         return 1e-6 * float(squares.max(initial=1.0))
     low, high = 0.0, float(squares.max()) * len(squares)

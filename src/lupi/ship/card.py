@@ -29,7 +29,7 @@ def model_card(
     """Return the model card of a run's student, in Markdown."""
     result = read_result(run_folder)
     judged = _comparison_of(run_folder)
-    name = judged[0].comparison if judged else settings.task["name"]
+    name = judged[0].comparison if judged else settings.task.name
     lines = [
         f"# {name}: {settings.method}, n = {settings.size}, seed {settings.seed}",
         "",
@@ -80,16 +80,16 @@ def _purpose(description: Description) -> str:
 
 def _training(settings: RunSettings) -> Iterator[str]:
     task, method = settings.task, find_method(settings.method)
-    source = next((Path(task[key]).name for key in ("path", "root") if key in task), None)
-    of = f" of `{source}`" if source else ""
-    yield f"- {settings.size} training rows{of} (task `{task['name']}`), seed {settings.seed}."
+    data = getattr(task, "path", None) or getattr(task, "root", None)
+    of = f" of `{Path(data).name}`" if data else ""
+    yield f"- {settings.size} training rows{of} (task `{task.name}`), seed {settings.seed}."
     yield f"- Method `{method.name}`: {method.summary}."
     if not method.uses_xstar:
         yield "- Training did not use privileged information (x*)."
         return
-    named = ", ".join(f"`{column}`" for column in task.get("privileged", ()))
+    named = ", ".join(f"`{column}`" for column in getattr(task, "privileged", ()))
     region = "the region of the object in each training image (a box or a mask)"
-    what = named or ("the rationale of each text" if task["name"] == "text" else region)
+    what = named or ("the rationale of each text" if task.name == "text" else region)
     real = "" if settings.control == "real" else f" ({settings.control}, as a control)"
     yield f"- Privileged information (x*), used only in training{real}: {what}."
     if settings.xstar_frac < 1:

@@ -26,7 +26,7 @@ from lupi.data.tables.reading import (
     without_mark,
 )
 from lupi.errors import LupiError
-from lupi.settings import shown, unknown_name
+from lupi.settings import format_value, unknown_name
 from lupi.ship.description import CsvFiles
 
 if TYPE_CHECKING:
@@ -184,7 +184,9 @@ def find_bad(frame: "pd.DataFrame", encoder: TableEncoder) -> dict[int, str]:
 
 def _misunderstood(column: Column, value: Any) -> str:
     expected = {"number": "a number", "date": "a date such as 2024-05-26"}[column.kind]
-    return f"{column.name} is {shown(value)}, expected {expected}, or nothing if it is missing"
+    return (
+        f"{column.name} is {format_value(value)}, expected {expected}, or nothing if it is missing"
+    )
 
 
 def _canonical(text: str, known: frozenset[str]) -> str:

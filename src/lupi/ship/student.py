@@ -122,9 +122,9 @@ def load_network(description: Description, path: Path) -> nn.Module:
 def describe_run(folder: Path) -> Description:
     """Return the description of a finished run's student; raise if it can't predict without x*."""
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
-    if settings.task["name"] == "translation":
+    if settings.task.name == "translation":
         raise LupiError(f"{folder} is a translation run: use `lupi translate`")
-    if settings.task["name"] == "own":
+    if settings.task.name == "own":
         raise LupiError(
             f"{folder} is a run of a task defined in Python: use lupi.compare(…).student() there"
         )
@@ -142,7 +142,7 @@ def describe_run(folder: Path) -> Description:
             f"{folder} has no {path.name}, which describes the preprocessing: the run is older "
             "than this format. Train it again in another folder"
         )
-    return Description.of_run(settings.network, read_json(path), method.extends_student)
+    return Description.of_run(settings.network.resolved(), read_json(path), method.extends_student)
 
 
 def _of_run(folder: Path) -> Student:

@@ -1,1 +1,1 @@
-"""Tasks bind data, networks, loss and metrics; they know no method."""
+"""Tasks: data, network, loss and metrics. They do not depend on methods."""

@@ -1,4 +1,4 @@
-"""`lupi.DatasetTask`: torch datasets and a network of the user's own as a task."""
+"""`lupi.DatasetTask`: a task from torch datasets and a network of the user."""
 
 from collections.abc import Callable
 from typing import Any, Literal, cast
@@ -102,7 +102,7 @@ class DatasetTask(ScoredByOutcome, GivenRows):
         return Splits(VectorSplit(Batch(self._x[rows], y, xstar, has)), val, test)
 
     def network(self) -> nn.Module:
-        """Build the student, freshly initialised."""
+        """Build the student with new random weights."""
         return self._build()
 
     def example(self) -> Tensor:
@@ -133,7 +133,7 @@ class DatasetTask(ScoredByOutcome, GivenRows):
 
 
 def _columns(rows: Any, n: int, name: str) -> tuple[list[Any], ...]:
-    """Return the parts of all rows, part by part."""
+    """Return x, x* and y of all rows as lists."""
     expected = "(x, x*, y)" if n == 3 else "(x, y)"
     try:
         parts = [tuple(rows[i]) for i in range(len(rows))]

@@ -1,4 +1,4 @@
-"""What a row is predicted to be: one of several classes, or a number.
+"""What is predicted for a row: one of several classes, or a number.
 
 A class has logits. A number has a normal distribution: the network gives mean and log-variance of
 the number, standardised by mean and deviation of all rows, so that scores of every size are in the
@@ -20,12 +20,12 @@ from lupi.core import OutputKind, Split
 from lupi.errors import LupiError
 from lupi.nn.gaussian import gaussian_cross_entropy, moments
 from lupi.records import Metric
-from lupi.settings import shown
+from lupi.settings import format_value
 from lupi.tasks.scores import score_classes, score_numbers
 
 Kind = Literal["classification", "regression"]
-OF_NUMBERS = ("r2", "rmse", "mse", "mae", "log_likelihood")
-OF_CLASSES = (
+NUMBER_SCORES = ("r2", "rmse", "mse", "mae", "log_likelihood")
+CLASS_SCORES = (
     "accuracy",
     "balanced_accuracy",
     "f1_macro",
@@ -33,26 +33,26 @@ OF_CLASSES = (
     "log_loss",
     "calibration_error",
 )
-OF_TWO_CLASSES = "auc"
+TWO_CLASS_SCORE = "auc"
 WEIGHTED = "weighted_"
-"""Stands before the name of a score whose rows have weights."""
+"""Prefix of the names of weighted scores."""
 LOWER_IS_BETTER = ("rmse", "mse", "mae", "log_loss", "calibration_error")
 COARSE = ("accuracy", "balanced_accuracy", "f1_macro", "calibration_error")
-"""A few hundred validation rows tell too little of these: epochs are chosen by likelihood."""
+"""Scores that are too coarse to select an epoch by a few hundred rows: likelihood is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Classes by name, or a number with the mean and deviation of its rows."""
+    """Names of classes, or mean and standard deviation of a number."""
 
     classes: tuple[str, ...] = ()
-    """Empty for a number."""
+    """Names of the classes; empty for a number."""
     mean: float = 0.0
     std: float = 1.0
 
     @classmethod
     def of(cls, values: Sequence[Any], kind: Literal["auto"] | Kind, where: str) -> "Outcome":
-        """Find out what the values of a column are.
+        """Return the outcome for the values of a column.
 
         auto: a number, unless there are only two different values or any value is not a number.
         """
@@ -62,28 +62,28 @@ class Outcome:
             raise LupiError(f"{where} is {names[0]!r} in every row; there is nothing to learn")
         if kind == "regression" and numbers is None:
             bad = next(value for value in values if as_numbers([value]) is None)
-            raise LupiError(f"{where}: regression needs finite numbers, got {shown(bad)}")
+            raise LupiError(f"{where}: regression needs finite numbers, got {format_value(bad)}")
         if kind == "classification" or numbers is None or (kind == "auto" and len(names) == 2):
             return cls(tuple(names))
         return cls((), float(numbers.mean()), float(numbers.std()))
 
     @property
     def kind(self) -> Kind:
-        """What the network does."""
+        """Kind of task."""
         return "classification" if self.classes else "regression"
 
     @property
     def output_kind(self) -> OutputKind:
-        """What its outputs are."""
+        """Kind of output."""
         return "classes" if self.classes else "gaussian"
 
     @property
     def n_outputs(self) -> int:
-        """How many numbers the network gives for a row."""
+        """Number of outputs of a network per row."""
         return len(self.classes) or 2
 
     def encode(self, values: Sequence[Any], where: str) -> NDArray[Any]:
-        """Return the values of a column as the network sees them, (N,)."""
+        """Return the values of a column as targets of the network, (N,)."""
         if not self.classes:
             numbers = as_numbers(values)
             if numbers is None:
@@ -96,14 +96,14 @@ class Outcome:
         return np.array([places[as_class(value)] for value in values], dtype=np.int64)
 
     def metric(self, name: str | None, weighted: bool = False) -> Metric:
-        """Return what a comparison is judged by; by default accuracy, or r2.
+        """Return the metric that a comparison is judged by; by default accuracy, or r2.
 
         Args:
-            name: of a score, with `weighted_` before it if rows shall count by their weights.
-            weighted: whether held-out rows have weights; the default then counts by them.
+            name: Name of a score, with the prefix `weighted_` for its weighted version.
+            weighted: Whether held-out rows have weights; the default score is then weighted.
         """
-        known = [*OF_CLASSES] if self.classes else [*OF_NUMBERS]
-        known += [OF_TWO_CLASSES] if len(self.classes) == 2 else []
+        known = [*CLASS_SCORES] if self.classes else [*NUMBER_SCORES]
+        known += [TWO_CLASS_SCORE] if len(self.classes) == 2 else []
         if weighted:
             known = [*(WEIGHTED + score for score in known), *known]
         name = name or known[0]
@@ -125,9 +125,9 @@ class Outcome:
         return gaussian_cross_entropy(output, y)
 
     def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-        """Return all scores of a split; those of numbers are in the target's own units.
+        """Return all scores of a split; scores of numbers are in the unit of the target.
 
-        Where rows have weights, all scores come twice: by weights (`weighted_`) and without.
+        If rows have weights, each score is returned twice: weighted (`weighted_`) and unweighted.
         """
         scores = self._scores(output, y, None)
         if weights is not None:
@@ -146,7 +146,7 @@ class Outcome:
         return score_numbers(unit * number, unit * mean, logvar + 2 * math.log(unit), weights)
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        """Score the distribution of the training rows' targets, whatever x is."""
+        """Return the scores of the distribution of the training targets, which ignores x."""
         y, target = (torch.cat([b.y for b in split.batches(4096)]) for split in (train, test))
         weights = [b.weights for b in test.batches(4096) if b.weights is not None]
         if self.classes:  # one row of each class more, so that no probability is 0
@@ -157,12 +157,12 @@ class Outcome:
         return self.metrics(output, target, torch.cat(weights) if weights else None)
 
     def is_uninformative(self, output: Tensor) -> bool:
-        """Tell whether predictions do not change from row to row."""
+        """Return whether predictions do not change from row to row."""
         predicted = output.softmax(1) if self.classes else output[:, :1]
         return bool(predicted.std(0).max() < 1e-3)
 
     def describe(self, name: str) -> dict[str, Any]:
-        """Return as plain values what the outputs of a student mean."""
+        """Return the meaning of a student's outputs as plain values."""
         about: dict[str, Any] = {"name": name, "kind": self.kind}
         if self.classes:
             return about | {"classes": list(self.classes)}
@@ -188,7 +188,7 @@ def as_numbers(values: Sequence[Any]) -> NDArray[np.float64] | None:
 
 
 class ScoredByOutcome:
-    """What tasks have in common whose loss and scores are those of an `Outcome`."""
+    """Base of tasks whose loss and scores are those of an `Outcome`."""
 
     outcome: Outcome
 
@@ -197,13 +197,13 @@ class ScoredByOutcome:
         return self.outcome.example_loss(output, y)
 
     def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-        """Return all scores of a split; those of numbers are in the target's own units."""
+        """Return all scores of a split; scores of numbers are in the unit of the target."""
         return self.outcome.metrics(output, y, weights)
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        """Score the distribution of the training rows' targets, whatever x is."""
+        """Return the scores of the distribution of the training targets, which ignores x."""
         return self.outcome.trivial(train, test)
 
     def is_uninformative(self, output: Tensor) -> bool:
-        """Tell whether predictions do not change from row to row."""
+        """Return whether predictions do not change from row to row."""
         return self.outcome.is_uninformative(output)

@@ -1,50 +1,51 @@
-"""A task that was given in Python: settings name it by its content, and this process knows it."""
+"""Tasks given as Python objects: settings identify them by content, in this process only."""
 
 import hashlib
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from lupi.core import Batch, Split, Task
 from lupi.errors import LupiError
-from lupi.settings import Settings
+from lupi.settings import Settings, TaskSettings
 
-_given: dict[str, Task] = {}
+_registered: dict[str, Task] = {}
 
 
-class OwnTaskSettings(Settings):
-    """What says which task it is."""
+class OwnTaskSettings(TaskSettings):
+    """Settings that identify a task."""
 
+    name: Literal["own"] = "own"
     content: str
     """Fingerprint of rows and network, filled in by lupi: a changed task is another run."""
 
 
 class OwnNetworkSettings(Settings):
-    """Nothing: a task of one's own has its own network."""
+    """No settings: the task builds its own network."""
 
 
 class OwnTask:
-    """Stands for the object in the registry; building it returns the object."""
+    """Entry of the registry whose constructor returns the given object."""
 
     Settings = OwnTaskSettings
     Network = OwnNetworkSettings
 
     def __new__(cls, settings: OwnTaskSettings, network: OwnNetworkSettings) -> Any:
         """Return the task of these settings."""
-        if settings.content not in _given:
+        if settings.content not in _registered:
             raise LupiError(
                 "task.name: own stands for a task that was given to `lupi.compare` in Python; "
                 "run that script again"
             )
-        return _given[settings.content]
+        return _registered[settings.content]
 
 
-def give_task(task: Task, size: int, seed: int) -> dict[str, Any]:
-    """Make a task known by its content; return the settings that name it.
+def register_task(task: Task, size: int, seed: int) -> dict[str, Any]:
+    """Register a task by its content; return the settings that identify it.
 
-    The content is that of a run's rows and network: rows of other sizes and seeds are taken to
-    follow from the same data.
+    The content is that of the rows and the network of one run: rows of other sizes and seeds are
+    assumed to come from the same data.
     """
     digest = hashlib.sha256()
     fitted = task.for_run(size, seed)
@@ -55,7 +56,7 @@ def give_task(task: Task, size: int, seed: int) -> dict[str, Any]:
         digest.update(repr(fitted.network()).encode())
     digest.update(repr(task.metric).encode())
     content = digest.hexdigest()[:12]
-    _given[content] = task
+    _registered[content] = task
     return {"name": "own", "content": content}
 
 

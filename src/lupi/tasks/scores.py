@@ -83,7 +83,7 @@ def _calibration_error(sure: Floats, right: Floats, weights: Floats) -> float:
 
 
 def _auc(scores: Floats, y: Ints, weights: Floats) -> float:
-    """Return the chance that a row of class 1 has a higher score than one of class 0."""
+    """Return the probability that a row of class 1 has a higher score than one of class 0."""
     values, place = np.unique(scores, return_inverse=True)
     ones = np.bincount(place, weights * y, len(values))
     zeros = np.bincount(place, weights * (1 - y), len(values))

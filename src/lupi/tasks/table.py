@@ -30,7 +30,7 @@ from lupi.data.tables.weights import describe_weights, loss_weights, metric_weig
 from lupi.data.xstar.controls import control_vectors
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
-from lupi.tasks.outcomes import OF_TWO_CLASSES, Outcome, ScoredByOutcome
+from lupi.tasks.outcomes import TWO_CLASS_SCORE, Outcome, ScoredByOutcome
 from lupi.tasks.table_network import TableNetworkSettings, build_network
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What a run knows: its rows, and how they become vectors."""
+    """Rows of a run, and the encoders fitted on them."""
 
     size: int
     seed: int
@@ -51,10 +51,10 @@ class _Run:
     encoder: TableEncoder
     xstar_layout: TableEncoder
     vectors: dict[Part, Tensor] = field(default_factory=dict)
-    """x of the parts, once somebody asked for it."""
+    """Encoded x of the parts, filled on first use."""
 
     def x(self, part: Part) -> Tensor:
-        """Return x of a part, encoded once for all arms."""
+        """Return the encoded x of a part; it is encoded once for all arms."""
         if part not in self.vectors:
             vectors = self.encoder.transform(self.parts[part].frame)
             self.vectors[part] = torch.from_numpy(vectors)
@@ -85,7 +85,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
         )
         self._run: _Run | None = None
         self._last: list[_Run] = []
-        """What was fitted last, by this task or a copy of it: all arms of a seed have it."""
+        """Last fitted rows, shared with copies of the task: all arms of a seed use them."""
         without = int((~self._has_xstar(rows)).sum())
         n_bad = sum(cells.n for cells in table.bad_cells)
         found = {
@@ -93,7 +93,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
             "cell that is no number": n_bad,
             "row without a target, left out": table.n_dropped,
         }
-        self.found = {what: n for what, n in found.items() if n}
+        self.finding_counts = {what: n for what, n in found.items() if n}
 
     def for_run(self, size: int, seed: int) -> Self:
         """Return the task with everything fitted on the training rows of a run."""
@@ -140,23 +140,23 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
 
     @property
     def n_outputs(self) -> int:
-        """Classes; or mean and log-variance of a number."""
+        """Number of classes; 2 (mean and log-variance) for a number."""
         return self.outcome.n_outputs
 
     @property
     def n_rows(self) -> int:
-        """Rows to choose training rows from."""
+        """Number of rows that training rows are drawn from."""
         return self._table.division.n_train
 
     @cached_property
     def can_reveal(self) -> bool:
-        """Whether held-out rows have x* that an oracle could be shown."""
+        """Whether held-out rows have x*, which an oracle needs."""
         parts = self._table.draw(0)
         return all(self._has_xstar(parts[part].frame).any() for part in ("val", "test"))
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """What was read, for the user to check before training."""
+        """Facts about the data, for the user to check before training."""
         table, rows = self._table, self._table.given["train"]
         if table.classes:
             counts = dict(zip(table.classes, np.bincount(rows.y).tolist(), strict=False))
@@ -179,7 +179,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
         )
 
     def _columns(self, names: Sequence[str]) -> str:
-        """Say how many columns there are of each kind, and which."""
+        """Return the number and the names of columns of each kind, in words."""
         kinds: dict[str, list[str]] = {}
         for name in names:
             kinds.setdefault(self._kinds[name], []).append(name)
@@ -190,7 +190,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What in the table may make a comparison say too much."""
+        """What in the table may make a verdict misleading."""
         return tuple(find_leaks(self._table))
 
     def splits(
@@ -232,7 +232,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
 
         def held_out(part: Part) -> VectorSplit:
             some = run.parts[part]
-            if self.metric.name.endswith(OF_TWO_CLASSES) and len(np.unique(some.y)) < 2:
+            if self.metric.name.endswith(TWO_CLASS_SCORE) and len(np.unique(some.y)) < 2:
                 raise LupiError(
                     f"metric: auc needs rows of both classes; the {part} rows of seed {seed} have "
                     f"one: raise task.{part}_frac, or judge by another metric"
@@ -247,7 +247,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
         return Splits(VectorSplit(train), held_out("val"), held_out("test"))
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
-        """Return what a student needs to predict new rows, as plain values; x* has no part in it.
+        """Return what a student needs to predict new rows, as plain values without x*.
 
         `csv` is how a file is read, `features` makes a `TableEncoder`; `target` says what the
         outputs mean: the class of each logit, or the mean and deviation that standardised it.
@@ -257,7 +257,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
         return {"csv": self._csv, "features": task._fitted.encoder.to_json(), "target": target}
 
     def network(self) -> nn.Module:
-        """Build the student, freshly initialised."""
+        """Build the student with new random weights."""
         width = self._fitted.encoder.width
         return build_network(self.network_settings, width, self.outcome.n_outputs)
 
@@ -266,7 +266,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
         return torch.zeros(2, self._fitted.encoder.width)
 
     def _has_xstar(self, frame: "pd.DataFrame") -> NDArray[np.bool_]:
-        """Return which rows have any privileged value; held-out rows may lack the columns."""
+        """Return which rows have any privileged value; held-out rows may lack these columns."""
         there = [name for name in self._table.privileged if name in frame.columns]
         if len(there) < len(self._table.privileged):
             return np.zeros(len(frame), dtype=np.bool_)

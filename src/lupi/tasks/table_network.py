@@ -1,4 +1,4 @@
-"""The student for rows of a table: which network, and how large."""
+"""The network of a table task and its settings."""
 
 from typing import Literal
 
@@ -22,7 +22,7 @@ class TableNetworkSettings(Settings):
     n_layers: int | None = Field(None, ge=2, le=8)
     """Hidden layers, by default 2; all but the last are the `trunk`."""
     embedding: Literal["periodic"] | None = None
-    """Of mlp: waves of each number beside it (`trunk.embed`); by default none."""
+    """Periodic features (sines) per number of an mlp (`trunk.embed`); by default none."""
     dropout: float | None = Field(None, ge=0, lt=1)
     """Bernoulli rate: after each hidden layer, by default 0.5, sites `trunk.drop1` …, the last one
     `head.drop2`; of x in a linear network, by default 0, site `drop`."""
@@ -36,7 +36,7 @@ class TableNetworkSettings(Settings):
 
 
 def build_network(settings: TableNetworkSettings, n_in: int, n_outputs: int) -> nn.Module:
-    """Build a student for vectors of a length."""
+    """Build a student for vectors of a given length."""
     s = settings
     dropout = DROPOUT[s.name] if s.dropout is None else s.dropout
     if s.name == "linear":

@@ -9,10 +9,9 @@ import torch
 
 from lupi.core import Batch, Method, Split, Splits, Task, derive_seed, seed_torch
 from lupi.nn.batchnorm import reestimate
-from lupi.train.evaluate import describe_noise, outputs
-from lupi.train.losses import Reduced
-from lupi.train.parallel.parts import parts_of, training_pass
+from lupi.train.evaluate import compute_outputs, describe_noise
 from lupi.train.parallel.processes import Processes
+from lupi.train.passes import run_passes
 from lupi.train.settings import TrainSettings
 from lupi.train.state import Row
 
@@ -30,17 +29,17 @@ def train_epoch(
     seed: int,
     row: Row,
 ) -> dict[str, float]:
-    """Return the mean of each loss part over the epoch; nothing if it is not finite.
+    """Train for one epoch; return the mean of each loss, or an empty dict if one is not finite.
 
     Args:
-        processes: that share the batches.
-        method: whose weights change.
-        module: the method's loss, as `processes` wrapped it.
-        optimizer: of these weights.
-        train: training rows.
-        settings: how to train.
-        seed: of noise and order.
-        row: which epoch it is, and its learning rate.
+        processes: Processes that share the batches.
+        method: Method to train.
+        module: Its `TrainingLoss`, as `processes` wrapped it.
+        optimizer: Optimizer of its weights.
+        train: Training rows.
+        settings: How to train.
+        seed: Seed of the noise and of the order of rows.
+        row: Row of metrics so far: number of the epoch and learning rate.
     """
     for group in optimizer.param_groups:
         group["lr"] = row["lr"] * group.get("lr_factor", 1)
@@ -53,7 +52,7 @@ def train_epoch(
     for batch in _batches(train, settings, order):
         for weight in weights:
             weight.grad = None
-        for losses in _passes(processes, method, module, batch, settings.accumulate):
+        for losses in run_passes(processes, method, module, batch, settings.accumulate):
             for name, value in {"loss": losses.total.detach(), **losses.parts}.items():
                 totals[name] = totals.get(name, 0.0) + value.item() * len(batch.y)
         if settings.clip is not None:
@@ -62,28 +61,6 @@ def train_epoch(
         n_rows += len(batch.y)
     means = {name: sum(processes.gather(total)) / n_rows for name, total in totals.items()}
     return means if all(map(math.isfinite, means.values())) else {}
-
-
-def _passes(
-    processes: Processes, method: Method, module: Any, batch: Batch, accumulate: int
-) -> Iterator[Reduced]:
-    """Pass what this process has of a batch forward and back, and yield the losses."""
-    parts = parts_of(batch, accumulate, processes.count, processes.rank)
-    for part in parts[:-1]:
-        # All passes draw the noise of the whole batch, and the last one leaves its state.
-        devices = [processes.device] if processes.device.type == "cuda" else []
-        with torch.random.fork_rng(devices), processes.no_sync(module):
-            losses = _pass(processes, method, module, part)
-        yield losses
-    yield _pass(processes, method, module, parts[-1])
-
-
-def _pass(processes: Processes, method: Method, module: Any, part: Batch) -> Reduced:
-    with training_pass(method, part):
-        losses: Reduced = module(processes.as_input(part))
-    # Gradients add up, where data-parallel training would take their mean.
-    processes.backward(losses.total * processes.count if processes.count > 1 else losses.total)
-    return losses
 
 
 def _batches(train: Split, settings: TrainSettings, order: torch.Generator) -> Iterator[Batch]:
@@ -103,22 +80,22 @@ def validate(
     settings: TrainSettings,
     stage_epoch: int,
 ) -> dict[str, float]:
-    """Return the student's validation metrics; nothing if its outputs say nothing."""
+    """Return the student's validation metrics; an empty dict if its outputs are useless."""
     if settings.reestimate_batchnorm:
         some = islice(splits.train.batches(EVALUATION_BATCH), REESTIMATION_ROWS // EVALUATION_BATCH)
         reestimate(method.net, (processes.as_input(batch.x) for batch in some))
-    found = outputs(method, splits.val, EVALUATION_BATCH, processes)
-    if not found.output.isfinite().all():
+    outputs = compute_outputs(method, splits.val, EVALUATION_BATCH, processes)
+    if not outputs.output.isfinite().all():
         return {}
-    if stage_epoch >= settings.uniform_after and task.is_uninformative(found.output):
+    if stage_epoch >= settings.uniform_after and task.is_uninformative(outputs.output):
         return {}
-    return task.metrics(*found)
+    return task.metrics(*outputs)
 
 
 def noise_sites(
     processes: Processes, method: Method, task: Task, train: Split
 ) -> dict[str, dict[str, float]]:
-    """Describe the noise at each site, for training rows; nothing of a method without x*."""
+    """Describe the noise at each site for some training rows; empty for a method without x*."""
     if not method.uses_xstar:
         return {}
     batch = next(iter(train.batches(EVALUATION_BATCH)))

@@ -1,4 +1,4 @@
-"""Scores of a student on a split, and what the noise of a method looks like."""
+"""Outputs of a student for a split, and statistics of the noise of a method."""
 
 import math
 from itertools import islice, zip_longest
@@ -16,22 +16,22 @@ COLLAPSED_BELOW = 0.01
 
 
 class Outputs(NamedTuple):
-    """What a task's metrics are computed of."""
+    """What a task computes its metrics from."""
 
     output: Tensor
     y: Tensor
     weights: Tensor | None
-    """Of the rows, (B,); None: all count the same."""
+    """Weights of the rows, (B,); None if all count the same."""
 
 
 @torch.no_grad()
-def outputs(
+def compute_outputs(
     method: Method, split: Split, batch_size: int = 256, processes: Processes | None = None
 ) -> Outputs:
-    """Return the student's outputs for a whole split, and the targets. x* is not touched.
+    """Return the student's outputs and the targets of a whole split. x* is not read.
 
-    Of sequences, it is what the task's metrics need of both. Several processes take the
-    batches in turns, and all get all outputs.
+    Outputs of sequences are condensed to what the metrics need. Several processes take turns with
+    the batches, and each returns the outputs of all.
     """
     rank, n_processes = (processes.rank, processes.count) if processes else (0, 1)
     method.eval()
@@ -41,17 +41,18 @@ def outputs(
     def to_device(tensor: Tensor) -> Tensor:
         return tensor.to(device)
 
-    found = []
+    batches = []
     for batch in islice(split.batches(batch_size), rank, None, n_processes):
         x = processes.as_input(batch.x) if processes else map_tensors(batch.x, to_device)
-        found.append(Outputs(*task.condense(_predict(method, x).cpu(), batch.y), batch.weights))
+        output, y = task.condense(_predict(method, x).cpu(), batch.y)
+        batches.append(Outputs(output, y, batch.weights))
     if processes:
-        turns = zip_longest(*processes.gather(found))
-        found = [some for turn in turns for some in turn if some is not None]
-    weights = [some.weights for some in found if some.weights is not None]
+        turns = zip_longest(*processes.gather(batches))
+        batches = [one for turn in turns for one in turn if one is not None]
+    weights = [one.weights for one in batches if one.weights is not None]
     return Outputs(
-        torch.cat([some.output for some in found]),
-        torch.cat([some.y for some in found]),
+        torch.cat([one.output for one in batches]),
+        torch.cat([one.y for one in batches]),
         torch.cat(weights) if weights else None,
     )
 
@@ -93,7 +94,7 @@ def describe_noise(method: Method, task: Task, batch: Batch) -> dict[str, dict[s
 
 
 def _parts(task: Task, batch: Batch, logvar: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """Return how far each entry of a log-variance is inside the region, and outside it."""
+    """Return to what degree each entry of a log-variance is inside and outside the region."""
     if task.xstar_kind != "region" or logvar.dim() < 3:
         return None, None
     assert batch.xstar is not None
@@ -106,7 +107,7 @@ def _parts(task: Task, batch: Batch, logvar: Tensor) -> tuple[Tensor | None, Ten
 
 
 def _spread(values: Tensor) -> Tensor:
-    """Return the standard deviation over the first dimension, NaN left out."""
+    """Return the standard deviation over the first dimension, ignoring NaN."""
     return (values - values.nanmean(0)).square().nanmean(0).sqrt()
 
 
@@ -115,7 +116,7 @@ def _weighted_mean(values: Tensor, weights: Tensor) -> float:
 
 
 def is_collapsed(noise: dict[str, dict[str, float]]) -> bool | None:
-    """Tell whether the variance no longer depends on x* at any site; None without noise."""
+    """Return whether the variance no longer depends on x* at any site; None without noise."""
     if not noise:
         return None
     return all(site["logvar_between"] < COLLAPSED_BELOW for site in noise.values())

@@ -1,10 +1,9 @@
-"""Train a method. Knows nothing of what the method is: it has a loss, and a student to score.
+"""Train any method: all that is used of it are its stages, its loss and its student.
 
 A run makes one or more attempts (a diverged one may start again), an attempt goes through the
 method's stages, a stage through epochs. All randomness is a function of (seed, attempt, epoch of
-the stage), so a killed run that resumes after its last finished epoch goes on to the very same
-numbers, and a student that comes after its teacher sees the batches and the dropout of a student
-without one.
+the stage). So a killed run resumes after its last saved epoch and reaches the same numbers, and a
+student that is trained after its teacher sees the same batches and dropout as one without.
 """
 
 import time
@@ -19,12 +18,11 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from lupi.core import Method, Splits, Stage, Task
 from lupi.train.epochs import noise_sites, train_epoch, validate
-from lupi.train.losses import TrainingLoss
 from lupi.train.parallel.processes import OneProcess, Processes
-from lupi.train.saved.files import TrainingFiles
-from lupi.train.schedules import Schedule
+from lupi.train.passes import TrainingLoss
+from lupi.train.saved.checkpoint import TrainingFiles
 from lupi.train.settings import TrainSettings
-from lupi.train.state import Fitted, Row, State
+from lupi.train.state import Fitted, Row, Schedule, State
 
 
 def fit(
@@ -37,17 +35,17 @@ def fit(
     on_epoch: Callable[[Row], None] = lambda row: None,
     processes: Processes | None = None,
 ) -> Fitted:
-    """Train, or go on training, the run that lives in `folder`.
+    """Train a method, or resume the training that `folder` records.
 
     Args:
-        build: makes the method for attempt 0, 1, …: other initial weights each time.
-        task: scores the outputs.
-        splits: training rows with x*, validation rows without.
-        settings: how to train.
-        seed: of the noise and of the batch order.
-        folder: for metrics.jsonl and checkpoint/.
-        on_epoch: called with each new row of metrics.
-        processes: that train together; by default this one alone.
+        build: Builds the method for attempt 0, 1, …, with other initial weights each time.
+        task: Task, which scores the outputs.
+        splits: Training rows with x*, validation rows without.
+        settings: How to train.
+        seed: Seed of the noise and of the order of batches.
+        folder: Folder for metrics.jsonl and checkpoint/.
+        on_epoch: Called with each new row of metrics.
+        processes: Processes that train together; by default this one alone.
     """
     processes = processes or OneProcess(settings.precision, settings.device)
     files = TrainingFiles(folder, processes)
@@ -61,7 +59,7 @@ def fit(
         method = training.attempt(build(state.attempt), state)
     if state.diverged and state.best_epoch:
         files.load_best(method)
-    files.settle()
+    files.flush()
     return Fitted(
         method,
         status="diverged" if state.diverged else "finished",
@@ -73,7 +71,7 @@ def fit(
 
 @dataclass(frozen=True, slots=True)
 class _Training:
-    """What the attempts, stages and epochs of a run have in common."""
+    """What all attempts, stages and epochs of a run share."""
 
     task: Task
     splits: Splits
@@ -86,7 +84,7 @@ class _Training:
     def attempt(self, method: Method, state: State, saved: dict[str, Any] | None = None) -> Method:
         """Train a method to the end of its last stage, or until it diverges.
 
-        `state` says where to begin, and follows; `saved` is the checkpoint of that moment.
+        `state` says where to start, and is updated; `saved` is the checkpoint of that state.
         """
         self.processes.place(method)
         method.n_rows = len(self.splits.train)
@@ -102,15 +100,15 @@ class _Training:
             if stage.validates:
                 self.files.load_best(method)
             state.stage, state.scores = state.stage + 1, []
-            # The next stage may replace the best student: then never go back.
+            # The next stage may replace the best student: a resumed run must not repeat this one.
             self.files.save(asdict(state), method, at_once=state.stage < len(stages))
         return method
 
     def stage(
         self, method: Method, stage: Stage, state: State, optimizer_state: dict[str, Any] | None
     ) -> None:
-        """Train epoch by epoch, as long as the schedule says; keep what it takes to resume."""
-        settings = _settings_in(stage, self.settings)
+        """Train epoch by epoch until the schedule ends; save what is needed to resume."""
+        settings = _stage_settings(stage, self.settings)
         loss = TrainingLoss(method)
         module, optimizer = self.processes.wrap(loss, _optimizer(method, settings))
         if optimizer_state:
@@ -120,8 +118,8 @@ class _Training:
             row = state.next_row(stage.name, schedule.lr)
             row |= self.epoch(method, module, optimizer, stage, settings, row)
             row = self.processes.broadcast(row)  # so that all processes decide alike
-            if state.take(row, self.task.metric.of_an_epoch):
-                # with noise that `lupi analyse` can look at
+            if state.update(row, self.task.metric.of_an_epoch):
+                # `lupi analyse` reads the helper networks that set the noise.
                 self.files.save_best(method, with_helpers=bool(row["sites"]))
             self.files.append(row)
             self.files.save(asdict(state), method, optimizer)
@@ -151,8 +149,8 @@ class _Training:
         return {"train": train, "val": val, "sites": sites, "seconds": seconds}
 
 
-def _settings_in(stage: Stage, settings: TrainSettings) -> TrainSettings:
-    """Return how to train in a stage; without validation there is nothing to adapt to."""
+def _stage_settings(stage: Stage, settings: TrainSettings) -> TrainSettings:
+    """Return the training settings of a stage; without validation no schedule can adapt."""
     changes = dict(stage.train)
     if not stage.validates and settings.schedule == "adaptive":
         changes.setdefault("schedule", "constant")

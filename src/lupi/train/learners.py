@@ -1,19 +1,17 @@
-"""Everything that can be an arm, by name: methods, and classical models."""
-
-from typing import Any
+"""Methods and classical models by name: all that can be an arm."""
 
 from lupi.classical.fitting import check_classical
 from lupi.classical.models import CLASSICAL, Classical
 from lupi.core import Method, Task
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, methods
-from lupi.settings import unknown_name
+from lupi.settings import Settings, unknown_name
 
 Learner = type[Method] | type[Classical]
 
 
 def learners() -> dict[str, Learner]:
-    """Return all that can be an arm, by name: methods, then classical models."""
+    """Return all methods and classical models by name."""
     return {**methods(), **CLASSICAL}
 
 
@@ -24,8 +22,8 @@ def find_learner(name: str) -> Learner:
     return learners()[name]
 
 
-def try_learner(name: str, settings: dict[str, Any], task: Task) -> None:
-    """Refuse a task that a method or model can't learn; a method is built once to find out."""
+def try_learner(name: str, settings: Settings, task: Task) -> None:
+    """Raise an error if a method (built once to find out) or a model can't learn a task."""
     learner = find_learner(name)
     if issubclass(learner, Classical):
         check_classical(learner, task)

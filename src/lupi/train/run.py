@@ -2,8 +2,9 @@
 
 import platform
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -19,8 +20,9 @@ from lupi.errors import LupiError
 from lupi.files import read_rows, write_json, write_text
 from lupi.methods.registry import build_method
 from lupi.records import FORMAT, read_result
+from lupi.settings import Settings, TaskSettings
 from lupi.tasks.registry import build_task
-from lupi.train.evaluate import is_collapsed, outputs
+from lupi.train.evaluate import compute_outputs, is_collapsed
 from lupi.train.fit import fit
 from lupi.train.learners import find_learner
 from lupi.train.parallel.processes import OneProcess, Processes
@@ -28,7 +30,7 @@ from lupi.train.saved.samples import write_samples
 from lupi.train.settings import RunSettings
 from lupi.train.state import Fitted, Row
 
-LoadTask = Callable[[dict[str, Any], dict[str, Any]], Task]
+LoadTask = Callable[[TaskSettings, Settings], Task]
 
 
 def run(
@@ -38,15 +40,16 @@ def run(
     processes: Processes | None = None,
     load: LoadTask = build_task,
 ) -> dict[str, Any]:
-    """Do a run, or what is left of it, and return its result. A finished run is only read.
+    """Do a run, or the rest of it, and return its result. A finished run is only read.
 
     Args:
-        settings: resolved.
-        folder: of the record.
-        on_epoch: called with each new row of metrics.
-        processes: that train together; by default this one alone. All of them
-            call this, the first one writes, and the others return nothing.
-        load: makes the task from its settings and the network's: a worker has its data already.
+        settings: Settings of the run, with the fingerprint of its data.
+        folder: Folder of the record.
+        on_epoch: Called with each new row of metrics.
+        processes: Processes that train together; by default this one alone. Each of them calls
+            this function; the first writes the record, the others return an empty dict.
+        load: Builds the task from its settings and those of its network. A worker passes one that
+            keeps the data in memory.
     """
     processes = processes or OneProcess(settings.train.precision, settings.train.device)
     if processes.rank > 0:
@@ -58,7 +61,7 @@ def run(
         if processes.broadcast((folder / "result.json").exists()):
             return read_result(folder)
         (folder / "failure.txt").unlink(missing_ok=True)
-        for left in folder.rglob(".*.tmp"):  # by an attempt that was killed while it wrote
+        for left in folder.rglob(".*.tmp"):  # from an attempt that was killed while writing
             left.unlink()
         write_json(folder / "settings.json", settings.resolved())
         write_json(folder / "environment.json", _environment(settings, processes))
@@ -66,7 +69,7 @@ def run(
         write_json(folder / "result.json", result)
         (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
         if settings.trial:
-            # nobody ships the student of a trial
+            # The student of a trial is never used.
             shutil.rmtree(folder / "checkpoint", ignore_errors=True)
         return result
 
@@ -85,15 +88,15 @@ def _run(
         return _run_classical(learner, settings, task) if processes.rank == 0 else {}
     splits = splits_for(learner, task, settings)
     if settings.trial:
-        splits = replace(splits, test=Sealed(), also={})
+        splits = replace(splits, test=ForbiddenSplit(), also={})
     preprocessing = task.preprocessing(settings.size, settings.seed)
     writes = processes.rank == 0
-    if preprocessing and writes and not settings.trial:  # whose student is not kept
+    if preprocessing and writes and not settings.trial:
         write_json(folder / "preprocessing.json", preprocessing)
     if writes:
         task.save(folder)
 
-    build = builder(task, settings.method, settings.settings, settings.seed)
+    build = partial(new_method, task, settings.method, settings.settings, settings.seed)
     fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch, processes)
     scored = {"val": splits.val} if settings.trial else {"val": splits.val, "test": splits.test}
     judged_by = "val" if settings.trial else "test"
@@ -101,7 +104,7 @@ def _run(
     metrics = {name: trivial if name == judged_by else {} for name in scored}
     if fitted.best_epoch:
         metrics = {
-            name: task.metrics(*outputs(fitted.method, split, processes=processes))
+            name: task.metrics(*compute_outputs(fitted.method, split, processes=processes))
             for name, split in {**scored, **splits.also}.items()
         }
     if not writes:
@@ -111,9 +114,9 @@ def _run(
         signatures = _generate(task, fitted.method, splits, folder, metrics)
     if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
         write_samples(folder, fitted.method, task, splits, preprocessing or {}, processes)
-    sites = noise_of_scored_weights(read_rows(folder / "metrics.jsonl")[0], fitted)
+    sites = noise_at_best_epoch(read_rows(folder / "metrics.jsonl")[0], fitted)
     return {
-        **({"data": dict(task.found)} if task.found else {}),
+        **({"data": dict(task.finding_counts)} if task.finding_counts else {}),
         **({"signatures": signatures} if signatures else {}),
         "format": FORMAT,
         "status": fitted.status,
@@ -127,12 +130,12 @@ def _run(
     }
 
 
-def noise_of_scored_weights(epochs: list[Row], fitted: Fitted) -> dict[str, dict[str, float]]:
-    """Return the description of the noise in the epoch whose student is scored.
+def noise_at_best_epoch(epochs: list[Row], fitted: Fitted) -> dict[str, dict[str, float]]:
+    """Return the statistics of the noise in the epoch whose student is scored.
 
     Args:
-        epochs: the rows of metrics.
-        fitted: what they are of.
+        epochs: Rows of metrics.
+        fitted: Result of the training that wrote them.
     """
     last_attempt = [row for row in epochs if row["attempt"] == fitted.restarts]
     scored = [row for row in last_attempt if row["epoch"] == fitted.best_epoch]
@@ -147,7 +150,10 @@ def _generate(
     folder: Path,
     metrics: dict[str, dict[str, float]],
 ) -> dict[str, str]:
-    """Keep what the student writes for the rows that metrics has scores of, and add its scores."""
+    """Save what the student generates for the scored rows; add its scores to `metrics`.
+
+    Return how each score was computed.
+    """
     signatures: dict[str, str] = {}
     parts: tuple[Literal["val", "test"], ...] = ("val", "test") if "test" in metrics else ("val",)
     for part in parts:
@@ -161,9 +167,9 @@ def _generate(
 
 
 def _run_classical(model: type[Classical], settings: RunSettings, task: Task) -> dict[str, Any]:
-    """Return a result like a network's, of a model that has no epochs and no student."""
+    """Fit a model without epochs and without a student; return a result like a network's."""
     splits = task.splits(settings.size, settings.seed, settings.control, settings.xstar_frac)
-    own, n_threads = model.Settings.parse(settings.settings, "settings"), settings.train.n_threads
+    own, n_threads = settings.settings, settings.train.n_threads
     return {
         "format": FORMAT,
         "status": "finished",
@@ -177,19 +183,19 @@ def _run_classical(model: type[Classical], settings: RunSettings, task: Task) ->
     }
 
 
-class Sealed:
-    """The test rows of a trial, which looks at validation rows only: reading them is a bug."""
+class ForbiddenSplit:
+    """Stands for the test rows of a trial, which may use validation rows only: reading it fails."""
 
     def __len__(self) -> NoReturn:
         raise RuntimeError("a trial must not look at test rows")
 
     def batches(self, batch_size: int, shuffle: torch.Generator | None = None) -> Iterator[Batch]:
-        """Refuse."""
+        """Raise an error."""
         raise RuntimeError("a trial must not look at test rows")
 
 
 def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
-    """Return the rows of a run: x* is revealed outside of training to an oracle and nobody else."""
+    """Return the rows of a run. Only an oracle gets the x* of validation and test rows."""
     if settings.control == "lexicon" and task.places != "words":
         raise LupiError("control lexicon: it is for texts; this task has none")
     options = (settings.size, settings.seed, settings.control, settings.xstar_frac)
@@ -198,17 +204,15 @@ def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Split
     return task.splits(*options)
 
 
-def builder(task: Task, method: str, settings: Any, seed: int) -> Callable[[int], Method]:
-    """Return what builds a method over a new student for attempt 0, 1, …: other weights each."""
-
-    def build(attempt: int) -> Method:
-        # The student's weights come first and alone: every arm starts from the same ones.
-        seed_torch(derive_seed(seed, "student", attempt))
-        net = task.network()
-        seed_torch(derive_seed(seed, "method", attempt))
-        return build_method(method, settings, net, task)
-
-    return build
+def new_method(
+    task: Task, method: str, settings: Settings | Mapping[str, Any], seed: int, attempt: int
+) -> Method:
+    """Build a method over a new student; every attempt (0, 1, …) starts from other weights."""
+    # The student's weights come first and alone: every arm starts from the same ones.
+    seed_torch(derive_seed(seed, "student", attempt))
+    net = task.network()
+    seed_torch(derive_seed(seed, "method", attempt))
+    return build_method(method, settings, net, task)
 
 
 def _environment(settings: RunSettings, processes: Processes) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Where a training stands between two epochs, and how it ended."""
+"""Where a training stands between two epochs, its learning rate, and how it ended."""
 
 import math
 from dataclasses import dataclass, field
@@ -6,18 +6,19 @@ from typing import Any, Literal
 
 from lupi.core import Method
 from lupi.records import Metric
+from lupi.train.settings import TrainSettings
 
 Row = dict[str, Any]
 
 
 @dataclass(slots=True)
 class State:
-    """Where a run stands between two epochs, apart from weights and optimizer."""
+    """State of a run between two epochs, apart from weights and optimizer."""
 
     attempt: int = 0
     stage: int = 0
     epoch: int = 0
-    """Epochs of this attempt so far, over all stages."""
+    """Number of epochs of this attempt so far, over all stages."""
     scores: list[float] = field(default_factory=list)
     """Score of each epoch of this stage, higher is better: the student's on validation rows, or
     minus the training loss in a stage that does not validate."""
@@ -25,7 +26,7 @@ class State:
     diverged: bool = False
 
     def next_row(self, stage: str, lr: float) -> Row:
-        """Return the beginning of the next row of metrics."""
+        """Return the first entries of the next row of metrics."""
         return {
             "attempt": self.attempt,
             "stage": stage,
@@ -34,8 +35,8 @@ class State:
             "lr": lr,
         }
 
-    def take(self, row: Row, metric: Metric) -> bool:
-        """Take note of an epoch, and tell whether its student is the best of the stage so far."""
+    def update(self, row: Row, metric: Metric) -> bool:
+        """Add an epoch; return whether its student is the best of the stage so far."""
         self.epoch = row["epoch"]
         self.diverged = not row["train"] or row["val"] == {}
         if self.diverged:
@@ -49,6 +50,57 @@ class State:
             self.best_epoch = row["epoch"]
         self.scores.append(score)
         return is_best
+
+
+@dataclass(slots=True)
+class Schedule:
+    """The learning rate of the next epoch.
+
+    It depends on settings and `scores` only, so a resumed run continues exactly as before.
+    """
+
+    settings: TrainSettings
+    scores: list[float] = field(default_factory=list)
+    """Validation score of each finished epoch; higher is better."""
+
+    @property
+    def lr(self) -> float:
+        """The learning rate for the next epoch."""
+        s, epoch = self.settings, len(self.scores) + 1
+        if s.schedule == "adaptive":
+            return s.lr * 0.1 ** self._decays()
+        if s.schedule == "fixed":
+            return s.lr * 0.1 ** ((epoch - 1) // s.step_epochs)
+        if s.schedule == "halving":
+            return s.lr * 0.5 ** max(0, epoch - 8)
+        if s.schedule == "one-cycle":
+            return s.lr * _one_cycle(epoch, s.epochs)
+        return s.lr
+
+    @property
+    def finished(self) -> bool:
+        """Whether training ends here."""
+        s = self.settings
+        if len(self.scores) >= s.epochs:
+            return True
+        return s.schedule == "adaptive" and self._decays() > s.n_decays
+
+    def _decays(self) -> int:
+        """Count the times `patience` epochs passed without a better score."""
+        best, waited, decays = float("-inf"), 0, 0
+        for score in self.scores:
+            best, waited = (score, 0) if score > best else (best, waited + 1)
+            if waited == self.settings.patience:
+                decays, waited = decays + 1, 0
+        return decays
+
+
+def _one_cycle(epoch: int, n_epochs: int) -> float:
+    """Return a factor that rises linearly for a third of training, then falls as a cosine."""
+    n_rising = max(1, round(n_epochs / 3))
+    if epoch <= n_rising:
+        return epoch / n_rising
+    return (1 + math.cos(math.pi * (epoch - n_rising) / (n_epochs - n_rising + 1))) / 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from lupi.train.run import run
 from lupi.train.saved.checkpoint import load_weights, save_weights
 from lupi.train.saved.finished import read_finished
 from lupi.train.settings import RunSettings
+from made_runs import run_from
 
 
 def settings_of(method: str = "het-dropout", **settings: Any) -> RunSettings:
@@ -25,7 +26,7 @@ def settings_of(method: str = "het-dropout", **settings: Any) -> RunSettings:
         "size": 60,
         "seed": 1,
     }
-    return RunSettings.parse(raw, "").resolve()
+    return run_from(raw)
 
 
 @pytest.fixture(scope="module")

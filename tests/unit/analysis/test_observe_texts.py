@@ -11,8 +11,8 @@ from lupi.data.text.made_reviews import write_reviews
 from lupi.report.sheets.analysis import write_analysis
 from lupi.text_samples import read_text_samples
 from lupi.train.run import run
-from lupi.train.settings import RunSettings
 from made_reviews import COLUMNS
+from made_runs import run_from
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "size": 40,
         "seed": 1,
     }
-    run(RunSettings.parse(raw, "").resolve(), path / "run")
+    run(run_from(raw), path / "run")
     return path / "run"
 
 

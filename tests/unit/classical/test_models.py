@@ -11,11 +11,11 @@ from lupi.classical.models import CLASSICAL
 from lupi.core import Splits
 from lupi.data.tables.vectors import VectorSplit
 from lupi.errors import LupiError
-from lupi.tasks.outcomes import OF_NUMBERS
+from lupi.tasks.outcomes import NUMBER_SCORES
 from lupi.train.learners import find_learner
 from lupi.train.run import run
-from lupi.train.settings import RunSettings
 from made_reviews import text_task
+from made_runs import run_from
 from made_table import rows, table_task, write_csv
 
 
@@ -110,15 +110,15 @@ def test_a_run_on_a_table(tmp_path: Path, method: str) -> None:
         "size": 40,
         "seed": 1,
     }
-    settings = RunSettings.parse(raw, "").resolve()
+    settings = run_from(raw)
     result = run(settings, tmp_path / "a")
     assert run(settings, tmp_path / "b") == result
     assert result["status"] == "finished"
-    assert set(result["metrics"]["test"]) == set(OF_NUMBERS)
+    assert set(result["metrics"]["test"]) == set(NUMBER_SCORES)
     assert (tmp_path / "a/preprocessing.json").exists() == (method == "het-dropout")
     assert "rain" not in "".join(p.read_text() for p in (tmp_path / "a").glob("prep*.json"))
     write_csv(path, rows(seed=7))
-    assert RunSettings.parse(raw, "").resolve().run_id != settings.run_id
+    assert run_from(raw).run_id != settings.run_id
     with pytest.raises(LupiError, match="has changed since this run was planned"):
         run(settings, tmp_path / "c")
 
@@ -129,7 +129,7 @@ def test_classical_models_see_which_words_a_text_has() -> None:
     trivial = task.trivial(splits.train, splits.test)
     assert score("linear", task, splits)["test"]["auc"] > 0.1 + trivial["auc"]
     scores = score("linear", numbers, numbers.splits(30, 0))
-    assert set(scores["test"]) == set(OF_NUMBERS)
+    assert set(scores["test"]) == set(NUMBER_SCORES)
     with pytest.raises(LupiError, match=r"svm-plus can't use x\* of kind region"):
         check_classical(CLASSICAL["svm-plus"], task)
 

@@ -45,7 +45,8 @@ def test_arms_override_network_and_training() -> None:
     plan = make_plan(ComparisonSettings.parse(raw(), ""))
     plain = next(run for planned, run in plan.runs if planned.arm == "no-xstar")
     het = next(run for planned, run in plan.runs if planned.arm == "het")
-    assert (plain.network["dropout"], plain.network["width"]) == (0.4, 4)
+    network = plain.resolved()["network"]
+    assert (network["dropout"], network["width"]) == (0.4, 4)
     assert (het.train.lr, het.train.epochs) == (0.1, 2)
 
 

@@ -5,16 +5,17 @@ from typing import Any
 import pytest
 
 from lupi.comparison.engines.local import local_engine
-from lupi.comparison.phases import compare, missing_jobs, opened, phases, tune
-from lupi.comparison.plan import Plan, check, make_plan
+from lupi.comparison.phases import compare, missing_jobs, open_records, phases, tune
+from lupi.comparison.plan import Plan, check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
-from lupi.comparison.tuning import TuningSettings, try_for
+from lupi.comparison.tuning import TuningSettings, list_candidates
 from lupi.errors import LupiError
 from lupi.files import write_json
 from lupi.methods.registry import methods
 from lupi.records import read_comparison
 from lupi.search import Range
 from lupi.train.settings import RunSettings
+from made_runs import run_from
 
 RAW: dict[str, Any] = {
     "name": "small",
@@ -77,11 +78,11 @@ def test_more_trials_go_on_from_fewer() -> None:
 def test_the_choice_is_recorded_before_the_first_run(tmp_path: Path) -> None:
     plan = plan_of()
     assert tune(plan, tmp_path) is None
-    with opened(plan, tmp_path) as jobs:
+    with open_records(plan, tmp_path) as jobs:
         assert len(jobs) == 18
     pretend(plan, tmp_path, {"no-xstar": 1, "het": 2, "het/shuffled": 1})
     (tuned,) = phases(plan, tmp_path)
-    with opened(tuned, tmp_path) as jobs:
+    with open_records(tuned, tmp_path) as jobs:
         assert len(jobs) == 3 * 2 * 2
         record = read_comparison(tmp_path)
     assert [c.name for c in record.candidates if c.chosen] == [
@@ -90,11 +91,11 @@ def test_the_choice_is_recorded_before_the_first_run(tmp_path: Path) -> None:
         "het/shuffled #1",
     ]
     changes = {c.name: c.changes for c in record.candidates}
-    settings = {planned.arm: run for planned, run in tuned.runs}
-    assert settings["no-xstar"].network["dropout"] == changes["no-xstar #1"]["network.dropout"]
-    assert settings["het"].settings["prior"] == changes["het #2"]["settings.prior"]
-    assert settings["het/shuffled"].train.lr == changes["het/shuffled #1"]["train.lr"]
-    assert settings["het/shuffled"].control == "shuffled"
+    settings = {planned.arm: run.resolved() for planned, run in tuned.runs}
+    assert settings["no-xstar"]["network"]["dropout"] == changes["no-xstar #1"]["network.dropout"]
+    assert settings["het"]["settings"]["prior"] == changes["het #2"]["settings.prior"]
+    assert settings["het/shuffled"]["train"]["lr"] == changes["het/shuffled #1"]["train.lr"]
+    assert settings["het/shuffled"]["control"] == "shuffled"
     assert missing_jobs(tuned, tmp_path)[0].settings["trial"] is False
 
 
@@ -127,7 +128,7 @@ def test_controls_may_share_what_is_chosen_for_real_xstar(tmp_path: Path) -> Non
         for arm in ("het", "het/shuffled")
     )
     assert shuffled == real.model_copy(update={"control": "shuffled"})
-    assert shuffled.settings["prior"] != 1.0
+    assert shuffled.resolved()["settings"]["prior"] != 1.0
 
 
 def test_trials_without_a_result_are_named(tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_from_trials_to_runs(tmp_path: Path) -> None:
 
 def given(method: str, **changes: Any) -> RunSettings:
     raw = {"task": RAW["task"], "method": method, "size": 20, "seed": 0, **changes}
-    return RunSettings.parse(raw, "").resolve()
+    return run_from(raw)
 
 
 @pytest.mark.parametrize("method", sorted(methods()))
@@ -167,8 +168,8 @@ def test_both_ends_of_declared_ranges_are_valid(method: str) -> None:
         for key, choices in methods()[method].search.items()
     }
     assert space
-    assert len(list(try_for("arm", given(method), space, n_trials=2))) == 2
-    assert len(list(try_for("arm", given(method), None, n_trials=9))) == 9
+    assert len(list(list_candidates("arm", given(method), space, n_trials=2))) == 2
+    assert len(list(list_candidates("arm", given(method), None, n_trials=9))) == 9
 
 
 def test_a_prior_with_keys_is_not_replaced_by_a_number() -> None:
@@ -176,17 +177,20 @@ def test_a_prior_with_keys_is_not_replaced_by_a_number() -> None:
         "het-dropout",
         settings={"prior": {"inside": 0, "outside": 1}, "sites": ["trunk.site2"]},
     )
-    tried = list(try_for("het", run, None, n_trials=4))
+    tried = list(list_candidates("het", run, None, n_trials=4))
     assert [sorted(changes) for changes, _ in tried] == [[], *[["settings.beta"]] * 3]
-    assert all(settings.settings["prior"] == run.settings["prior"] for _, settings in tried)
+    assert all(
+        settings.resolved()["settings"]["prior"] == run.resolved()["settings"]["prior"]
+        for _, settings in tried
+    )
 
 
 def test_a_small_space_is_tried_as_a_whole() -> None:
-    tried = list(try_for("a", given("no-xstar"), {"network.dropout": [0.1, 0.2, 0.3]}, 6))
+    tried = list(list_candidates("a", given("no-xstar"), {"network.dropout": [0.1, 0.2, 0.3]}, 6))
     assert [changes.get("network.dropout") for changes, _ in tried[:1]] == [None]
     assert {changes.get("network.dropout", 0.2) for changes, _ in tried} == {0.1, 0.2, 0.3}
     assert len(tried) == 3  # 0.2 is the network's own
-    assert len(list(try_for("a", given("no-xstar"), {}, 6))) == 1
+    assert len(list(list_candidates("a", given("no-xstar"), {}, 6))) == 1
 
 
 def test_the_middle_size() -> None:
@@ -216,7 +220,7 @@ def test_mistakes_show_without_data(changes: dict[str, Any], message: str) -> No
     else:
         raw |= changes
     with pytest.raises(LupiError, match=message):
-        check(ComparisonSettings.parse(raw, ""))
+        check_settings(ComparisonSettings.parse(raw, ""))
 
 
 def test_a_value_that_no_network_has_shows_before_anything_runs() -> None:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from lupi.comparison.jobs import Job
-from lupi.comparison.worker import do
+from lupi.comparison.worker import run_job
 from lupi.core import Method
 from lupi.errors import LupiError
-from lupi.tasks.registry import TaskLoader
-from lupi.train.settings import RunSettings
+from lupi.tasks.registry import TaskLoader, parse_network, parse_task
+from made_runs import run_from
 from made_table import rows, write_csv
 
 
@@ -21,15 +21,16 @@ def test_data_are_loaded_once(tmp_path: Path) -> None:
         "target": "hours",
         "privileged": ["rain"],
     }
+    settings = parse_task(task)
     data = TaskLoader()
-    first = data.load(task, {"n_hidden": 4})
+    first = data.load(settings, parse_network(settings, {"n_hidden": 4}))
     path.unlink()
-    second = data.load(task, {"n_hidden": 8})
+    second = data.load(settings, parse_network(settings, {"n_hidden": 8}))
     nets = [task.for_run(20, 0).network() for task in (first, second)]
     sizes = [sum(w.numel() for w in net.parameters()) for net in nets]
     assert sizes[0] < sizes[1]
     with pytest.raises(LupiError, match="does not exist"):
-        data.load({**task, "target": "late"}, {})
+        data.load(parse_task({**task, "target": "late"}), parse_network(settings, {}))
 
 
 def test_nothing_of_a_run_stays_in_memory(tmp_path: Path) -> None:
@@ -41,8 +42,8 @@ def test_nothing_of_a_run_stays_in_memory(tmp_path: Path) -> None:
         "size": 20,
         "seed": 0,
     }
-    settings = RunSettings.parse(raw, "").resolve()
-    event = do(Job("run", settings.resolved(), tmp_path / "run"))
+    settings = run_from(raw)
+    event = run_job(Job("run", settings.resolved(), tmp_path / "run"))
     assert event.what == "finished"
     assert event.peak_memory > 50e6  # torch alone takes more
     assert not [thing for thing in gc.get_objects() if issubclass(type(thing), Method)]

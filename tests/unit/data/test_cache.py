@@ -100,7 +100,7 @@ def check(root: Path, kind: str, file: str, **changes: Any) -> Loaded:
         load(root, **changes)
     loaded = load(root, on_bad="skip", **changes)
     assert [(f.kind, f.file) for f in loaded.findings.bad] == [(kind, file)]
-    assert loaded.found()[kind] == 1
+    assert loaded.finding_counts()[kind] == 1
     assert any(kind in line and file in line for line in loaded.findings.lines())
     assert file in (loaded.folder / "about.json").read_text()
     with pytest.raises(LupiError) as cached:
@@ -160,7 +160,7 @@ def test_zero_area_box(root: Path, box: str) -> None:
     loaded = check(root, "zero-area box", with_box(root, box))
     assert loaded.train.has_region is not None
     assert loaded.train.has_region.tolist() == [False] + [True] * 7  # kept, without x*
-    assert loaded.found()["training image without x*"] == 1
+    assert loaded.finding_counts()["training image without x*"] == 1
 
 
 def test_box_outside_the_image(root: Path) -> None:

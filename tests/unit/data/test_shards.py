@@ -89,7 +89,11 @@ def test_everything_but_the_order_is_the_same(both: tuple[ImageTask, ImageTask])
     assert (streamed.mean, streamed.std) == (cached.mean, cached.std)
     assert cached.mean != cached.for_run(13, 0).mean
     assert streamed.classes == cached.classes
-    assert streamed.found == cached.found == {"training image without x*": 2, "unreadable image": 1}
+    assert (
+        streamed.finding_counts
+        == cached.finding_counts
+        == {"training image without x*": 2, "unreadable image": 1}
+    )
     assert streamed.example().shape == cached.example().shape
     splits = streamed.splits(11, 0)
     assert whole(splits.val).xstar is None

@@ -9,7 +9,7 @@ from lupi.data.tables.cells import odd_columns
 from lupi.data.tables.columns import Table, load_table
 from lupi.data.tables.encoder import column_kinds
 from lupi.errors import LupiError
-from lupi.records import Design
+from lupi.records import Design, run_identity
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 from made_table import HEADER, rows, settings_of, write_csv
@@ -252,9 +252,9 @@ def test_held_out_files_must_fit(path: Path, tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_of_the_files_is_a_setting(path: Path) -> None:
-    before = settings_of(path).resolved()["content"]
+    before = settings_of(path).with_content().content
     write_csv(path, rows(seed=5))
-    assert settings_of(path).resolved()["content"] != before
+    assert settings_of(path).with_content().content != before
 
 
 def test_fractions_leave_rows_to_train_on(path: Path) -> None:
@@ -290,7 +290,7 @@ def test_rows_without_a_target_are_left_out_if_asked(tmp_path: Path) -> None:
     table = load_table(settings_of(path, missing_target="drop"))
     assert (table.n_dropped, len(table.given["train"].y)) == (7, 113)
     task = TableTask(settings_of(path, missing_target="drop"), TableNetworkSettings())
-    assert task.found["row without a target, left out"] == 7
+    assert task.finding_counts["row without a target, left out"] == 7
     assert "7 rows without a target were left out" in {fact.text for fact in task.facts}
     assert len(task.splits(20, 0).train) == 20
 
@@ -307,5 +307,7 @@ def test_some_rows_of_a_large_table(tmp_path: Path) -> None:
     assert len(table.given["train"].y) == 60
     task = TableTask(settings, TableNetworkSettings())
     assert "at most 60 of each file" in str(task.facts)
-    assert settings.resolved()["max_rows"] == 60
-    assert "max_rows" not in settings_of(path).resolved()
+    of_all = {"task": settings_of(path).resolved()}
+    older = {"task": {key: v for key, v in of_all["task"].items() if key != "max_rows"}}
+    assert run_identity(of_all) == run_identity(older)  # of a record without the setting
+    assert run_identity({"task": settings.resolved()}) != run_identity(of_all)

@@ -11,7 +11,7 @@ from lupi.core import Batch, Losses, RowLoss
 from lupi.errors import LupiError
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
-from lupi.train.losses import reduce
+from lupi.train.passes import reduce
 from made_table import HEADER, rows, settings_of, write_csv
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lupi.comparison.jobs import Event
-from lupi.interface.console import hushed
+from lupi.interface.console import silenced
 from lupi.interface.progress import LiveTable
 from lupi.records import Arm, ComparisonRecord, Metric, PlannedRun, RunRecord
 
@@ -41,6 +41,6 @@ def test_every_failure_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with hushed():
+    with silenced():
         LiveTable(record(3)).follow(events(3))
     assert capsys.readouterr().err == ""

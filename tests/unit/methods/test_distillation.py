@@ -69,7 +69,7 @@ def test_the_teacher_rests_while_the_student_learns() -> None:
     task = digits_task()
     method = SelfDistillation(task.network(), task, SelfDistillationSettings()).train()
     before = {key: value.clone() for key, value in method.teacher.state_dict().items()}
-    method(next(iter(task.splits(8, 0).train.batches(8))))
+    method.loss(next(iter(task.splits(8, 0).train.batches(8))))
     assert not method.teacher.training
     assert all(torch.equal(v, before[key]) for key, v in method.teacher.state_dict().items())
 

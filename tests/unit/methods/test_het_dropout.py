@@ -73,7 +73,7 @@ def test_draws_share_the_network_before_the_site() -> None:
 
     for name in ("trunk.block2", "trunk.block3", "head"):
         count(name)
-    method(a_batch())
+    method.loss(a_batch())
     assert rows == {"trunk.block2": 8, "trunk.block3": 40, "head": 40}
 
 

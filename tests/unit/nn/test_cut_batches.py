@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from lupi.core import Batch, Losses, RowLoss
 from lupi.core.whole_batch import WHOLE, CutBatch, WholeBatch, cut
 from lupi.nn.cut_layers import layers_of_the_whole_batch
-from lupi.train.losses import reduce
+from lupi.train.passes import reduce
 
 N = 11
 HAS = torch.tensor([1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0], dtype=torch.bool)

@@ -5,12 +5,12 @@ from torch import Tensor
 
 from lupi.core import Batch
 from lupi.preflight import features, outlook
-from lupi.preflight.look import look_at
-from lupi.tasks.registry import build_task
+from lupi.preflight.data import check_data
+from made_runs import task_from
 
 
 def digits(n: int = 100) -> Batch:
-    task = build_task({"name": "digits"}, {}).for_run(n, 0)
+    task = task_from({"name": "digits"}, {}).for_run(n, 0)
     return next(iter(task.splits(n, 0).train.batches(n)))
 
 
@@ -94,6 +94,6 @@ def test_edges_are_told_by_direction() -> None:
 
 
 def test_it_is_one_of_the_facts() -> None:
-    task = build_task({"name": "digits"}, {}).for_run(100, 0)
-    facts = {fact.about: fact.text for fact in look_at(task, 100, 0).facts}
+    task = task_from({"name": "digits"}, {}).for_run(100, 0)
+    facts = {fact.about: fact.text for fact in check_data(task, 100, 0).facts}
     assert facts["outlook"].startswith("x* may help: ")

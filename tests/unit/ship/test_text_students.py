@@ -12,8 +12,8 @@ from lupi.errors import LupiError
 from lupi.ship.export import export
 from lupi.ship.student import load_student
 from lupi.train.run import run
-from lupi.train.settings import RunSettings
 from made_reviews import COLUMNS, write_csv
+from made_runs import run_from
 
 TEXTS = ["the handle is awful", "the sound is superb, and the lamp is lovely", "unheard words"]
 
@@ -33,7 +33,7 @@ def trained(folder: Path, network: dict[str, Any] | None = None, **changes: Any)
         "size": 40,
         "seed": 0,
     }
-    settings = RunSettings.parse(raw, "").resolve()
+    settings = run_from(raw)
     run(settings, folder / settings.run_id)
     return folder / settings.run_id
 
@@ -70,7 +70,7 @@ def test_unknown_words_and_rationale_tags_change_nothing(tmp_path: Path) -> None
     columns = {**COLUMNS, "rationale": "review"}
     task = {"name": "text", "path": str(tmp_path / "tagged.csv"), **columns}
     raw = {"task": task, "train": {"epochs": 1}, "method": "no-xstar", "size": 10, "seed": 0}
-    settings = RunSettings.parse(raw, "").resolve()
+    settings = run_from(raw)
     run(settings, tmp_path / "run")
     student = load_student(tmp_path / "run")
     same = ["a good film", "a <r>good</r> film", "a good unheard film", "A GOOD </r> FILM"]

@@ -16,11 +16,12 @@ from lupi.errors import LupiError
 from lupi.records import Design
 from lupi.settings import Settings
 from lupi.tasks.images.image import ImageTask
-from lupi.tasks.registry import build_task, prepare_task, resolve_task
-from lupi.train.evaluate import outputs
+from lupi.tasks.registry import build_task, parse_task, prepare_task
+from lupi.train.evaluate import compute_outputs
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
 from made_images import image_folder, imagenet, save_image, tiny_imagenet
+from made_runs import run_from, task_from
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def run_settings(task: dict[str, Any], **changes: Any) -> RunSettings:
         "size": 6,
         "seed": 0,
     }
-    return RunSettings.parse({**raw, **changes}, "").resolve()
+    return run_from({**raw, **changes})
 
 
 @pytest.mark.parametrize("name", ["tiny-imagenet", "imagenet", "image-folder"])
@@ -59,7 +60,7 @@ def test_every_layout_becomes_a_task(tmp_path: Path, name: str) -> None:
     sizes = {"image_size": 24, "stored_size": 32, "n_val": 1, "classes": 2}
     root, cache = str(make(tmp_path / "x")), str(tmp_path / "cache")
     task = {"name": name, "root": root, "cache": cache, **sizes, **own}
-    built = build_task(task, {"width": 2})
+    built = task_from(task, {"width": 2})
     splits = built.splits(4, seed=0)
     batch = next(iter(splits.train.batches(4, torch.Generator().manual_seed(0))))
     assert batch.x.shape == (4, 3, 24, 24)
@@ -81,7 +82,7 @@ def test_an_oracle_needs_test_images_with_a_region(tmp_path: Path) -> None:
         "".join("\t".join(line.split("\t")[:2]) + "\n" for line in val.read_text().splitlines())
     )
     task = {"name": "tiny-imagenet", "root": str(root), "cache": str(tmp_path), "n_val": 1}
-    built = build_task(task, {"width": 2})
+    built = task_from(task, {"width": 2})
     assert len(built.splits(4, seed=0).test) == 6
     with pytest.raises(LupiError, match="leave the oracle out"):
         built.splits(4, seed=0, reveal=True)
@@ -90,7 +91,7 @@ def test_an_oracle_needs_test_images_with_a_region(tmp_path: Path) -> None:
 def test_small_training_sets_are_parts_of_large_ones_by_images_per_class(
     mine: dict[str, Any],
 ) -> None:
-    task = build_task(mine, {})
+    task = task_from(mine, {})
     small, large = task.splits(4, seed=1).train, task.splits(8, seed=1).train
     first, second = (next(iter(split.batches(8))) for split in (small, large))
     assert torch.equal(first.x, second.x[:4])
@@ -101,7 +102,7 @@ def test_a_fraction_of_rows_with_xstar_is_one_of_those_that_have_any(mine: dict[
     table = Path(mine["root"], "boxes.csv")
     lines = table.read_text().splitlines()
     table.write_text("\n".join(line for line in lines if not line.startswith("cats")))
-    task = build_task(mine, {})
+    task = task_from(mine, {})
     for frac, n in ((1.0, 4), (0.5, 2), (0.0, 0)):
         batch = next(iter(task.splits(8, 0, "shuffled", frac).train.batches(8)))
         assert batch.has_xstar is not None
@@ -128,7 +129,7 @@ def test_a_run_records_what_was_found(mine: dict[str, Any], tmp_path: Path) -> N
     lines = prepare_task(settings.task, lambda done, total: None)
     assert "1 x unreadable image, the first in cats/bad.png" in lines[0]
     assert "about.json" in lines[1]
-    assert prepare_task({"name": "digits"}, lambda done, total: None) == []
+    assert prepare_task(parse_task({"name": "digits"}), lambda done, total: None) == []
 
 
 def test_where_the_cache_lies_is_not_part_of_a_runs_identity(mine: dict[str, Any]) -> None:
@@ -151,7 +152,7 @@ def test_where_the_cache_lies_is_not_part_of_a_runs_identity(mine: dict[str, Any
 )
 def test_wrong_settings(mine: dict[str, Any], changes: dict[str, Any], message: str) -> None:
     with pytest.raises(LupiError, match=message):
-        resolve_task({**mine, **changes}, {})
+        parse_task({**mine, **changes})
 
 
 def test_top_five_counts_the_five_largest() -> None:
@@ -178,11 +179,11 @@ class Fixed(Method):
 
 def test_ten_crops_sum_the_probabilities(mine: dict[str, Any]) -> None:
     ten = {**mine, "stored_size": 24, "test_crops": "ten"}
-    task = build_task(ten, {})
+    task = task_from(ten, {})
     method = Fixed(nn.Linear(1, 1), task, None)
     splits = task.splits(4, seed=0)
     views = splits.also["test_ten_crops"]
-    summed, y, _ = outputs(method, views, batch_size=3)
+    summed, y, _ = compute_outputs(method, views, batch_size=3)
     assert summed.shape == (4, 2)
     crops = torch.cat([batch.x for batch in views.batches(3)])  # (4, 10, C, H, W)
     by_hand = sum(method.predict(crops[:, v]).softmax(1) for v in range(10))
@@ -200,7 +201,7 @@ def test_a_run_scores_middle_and_ten_crops(mine: dict[str, Any], tmp_path: Path)
 
 
 def folder_task(settings: dict[str, Any]) -> ImageTask:
-    task = build_task(settings, {})
+    task = task_from(settings, {})
     assert isinstance(task, ImageTask)
     return task
 
@@ -254,4 +255,4 @@ def test_changed_images_are_another_run(mine: dict[str, Any]) -> None:
     save_image(path, seed=99)
     assert run_settings(mine).run_id != before.run_id
     with pytest.raises(LupiError, match="have changed since this run was planned; plan it again"):
-        build_task(before.task, {})
+        build_task(before.task, before.network)

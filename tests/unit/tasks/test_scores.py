@@ -7,7 +7,7 @@ from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
 from lupi.errors import LupiError
-from lupi.tasks.outcomes import OF_CLASSES, OF_NUMBERS, Outcome
+from lupi.tasks.outcomes import CLASS_SCORES, NUMBER_SCORES, Outcome
 from lupi.tasks.scores import N_BINS, score_classes
 
 RNG = np.random.default_rng(0)
@@ -24,8 +24,8 @@ def test_of_numbers(weights: np.ndarray | None) -> None:
     given = None if weights is None else torch.from_numpy(weights)
     found = outcome.metrics(output, torch.from_numpy(y), given)
     if weights is not None:
-        assert set(found) == {*OF_NUMBERS, *(f"weighted_{name}" for name in OF_NUMBERS)}
-        found = {name: found[f"weighted_{name}"] for name in OF_NUMBERS}
+        assert set(found) == {*NUMBER_SCORES, *(f"weighted_{name}" for name in NUMBER_SCORES)}
+        found = {name: found[f"weighted_{name}"] for name in NUMBER_SCORES}
     truth, guess, w = 2.5 * y + 3, 2.5 * mean + 3, {"sample_weight": weights}
     density = -0.5 * (np.log(2 * np.pi * 2.5**2) + logvar + (y - mean) ** 2 / np.exp(logvar))
     assert found == pytest.approx(
@@ -65,7 +65,7 @@ def test_of_classes(n_classes: int, weights: np.ndarray | None) -> None:
     calibration = found.pop("calibration_error")
     assert found == pytest.approx(expected)
     assert 0 < calibration < 1
-    assert set(OF_CLASSES) <= {*found, "calibration_error"}
+    assert set(CLASS_SCORES) <= {*found, "calibration_error"}
 
 
 def test_the_calibration_error_is_the_distance_from_the_curve_of_calibration() -> None:

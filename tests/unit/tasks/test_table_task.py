@@ -68,7 +68,7 @@ def test_missing_privileged_values_are_partial_xstar(tmp_path: Path) -> None:
     train = whole(task.splits(n, 0).train)
     without = (~train.has_xstar).sum().item()
     assert 0 < without < n // 3
-    assert task.found == {"row without x*": 20}
+    assert task.finding_counts == {"row without x*": 20}
     assert (train.xstar[~train.has_xstar] == 0).all()
     half = train.has_xstar & ((train.xstar == 0).sum(1) == 1)
     assert half.sum() > n // 4  # the one that is missing is the mean

@@ -8,7 +8,7 @@ import torch
 from lupi.core import Batch, Control
 from lupi.data.text.made_reviews import write_reviews
 from lupi.errors import LupiError
-from lupi.tasks.registry import build_task, resolve_task
+from lupi.tasks.registry import build_task, parse_network, parse_task
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.tasks.text.task import TextTask
 from made_reviews import COLUMNS, settings_of, text_task, write_csv
@@ -147,13 +147,15 @@ def test_a_changed_file_is_another_run(tmp_path: Path) -> None:
     path = tmp_path / "reviews.csv"
     write_reviews(path, 30)
     raw = {"name": "text", "path": str(path), **COLUMNS}
-    before, network = resolve_task(raw, {})
+    before = parse_task(raw).with_content()
+    network = parse_network(before, {})
     build_task(before, network)
     write_reviews(path, 31)
-    assert resolve_task(raw, {})[0]["content"] != before["content"]
+    after = parse_task(raw).with_content()
+    assert after != before
     with pytest.raises(LupiError, match="has changed since this run was planned"):
         build_task(before, network)
-    assert build_task(*resolve_task(raw, {})).facts[0].text.startswith("31 texts")
+    assert build_task(after, network).facts[0].text.startswith("31 texts")
 
 
 def test_copies_and_findings_are_warned_of(tmp_path: Path) -> None:
@@ -165,7 +167,7 @@ def test_copies_and_findings_are_warned_of(tmp_path: Path) -> None:
     finding, copies = task.warnings
     assert "1 x rationale that does not fit the text, the first in reviews.csv row 42" in finding
     assert "1 rows repeat the text of another" in copies
-    assert task.found == {"rationale that does not fit the text": 1}
+    assert task.finding_counts == {"rationale that does not fit the text": 1}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from lupi.methods.registry import build_method
 from lupi.tasks.translation.scoring import score_lines
 from lupi.tasks.translation.task import TranslationTask
 from lupi.tasks.translation.translator import AT_ONCE, Translator
-from lupi.train.evaluate import outputs
+from lupi.train.evaluate import compute_outputs
 from made_text import N_LINES, NOUNS, translation_task, write_texts
 from reduced import losses_of
 
@@ -68,7 +68,7 @@ def test_lines_without_a_vector_have_no_xstar(tmp_path: Path) -> None:
     write_texts(tmp_path)
     np.savez(tmp_path / "some.npz", features=np.random.rand(15, 3), rows=np.arange(15) * 4)  # noqa: NPY002
     task = translation_task(tmp_path, xstar=str(tmp_path / "some.npz"))
-    assert task.found == {"training line without x*": 45}
+    assert task.finding_counts == {"training line without x*": 45}
     batch = next(task.splits(60, seed=0, control="shuffled").train.batches(999))
     assert batch.has_xstar is not None
     assert batch.has_xstar.sum() == 15
@@ -97,8 +97,8 @@ def test_metrics_are_those_of_all_tokens_however_they_are_batched(tmp_path: Path
     task = translation_task(tmp_path)
     method = build_method("no-xstar", {}, task.network(), task)
     val = task.splits(60, seed=0).val
-    whole = task.metrics(*outputs(method, val, 999))
-    assert task.metrics(*outputs(method, val, 2)) == pytest.approx(whole, abs=1e-5)
+    whole = task.metrics(*compute_outputs(method, val, 999))
+    assert task.metrics(*compute_outputs(method, val, 2)) == pytest.approx(whole, abs=1e-5)
     batch = next(val.batches(999))
     output, tokens = method.predict(batch.x), batch.y != PAD
     right = (output.argmax(2) == batch.y)[tokens].float().mean().item()
@@ -112,10 +112,10 @@ def test_a_network_that_ignores_its_source_is_uninformative(tmp_path: Path) -> N
     val = task.splits(60, seed=0).val
     for weight in method.parameters():
         weight.data.mul_(5)
-    assert not task.is_uninformative(outputs(method, val)[0])
+    assert not task.is_uninformative(compute_outputs(method, val)[0])
     for weight in method.parameters():
         weight.data.zero_()
-    assert task.is_uninformative(outputs(method, val)[0])
+    assert task.is_uninformative(compute_outputs(method, val)[0])
 
 
 def test_generation_reads_the_source_alone(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_bad_lines_stop_or_are_counted(
     with pytest.raises(LupiError, match=message):
         translation_task(tmp_path)
     task = translation_task(tmp_path, size=59, on_bad="skip")
-    assert sum(task.found.values()) == 1
+    assert sum(task.finding_counts.values()) == 1
     assert len(task.splits(59, seed=0).train) == 59
     with pytest.raises(LupiError, match="60 rows was asked for; there are 59"):
         task.splits(60, seed=0)
@@ -278,11 +278,11 @@ def test_several_draws_are_refused(tmp_path: Path) -> None:
 
 def test_a_changed_text_is_another_run(tmp_path: Path) -> None:
     settings = translation_task(tmp_path).settings
-    before = settings.resolved()
+    before = settings.with_content()
     (tmp_path / "val.en").write_text("".join(f"dog {i} .\n" for i in range(N_LINES["val"])))
-    assert settings.resolved()["content"] != before["content"]
+    assert settings.with_content() != before
     with pytest.raises(LupiError, match="have changed since this run was planned"):
-        translation_task(tmp_path, content=before["content"])
+        translation_task(tmp_path, content=before.content)
 
 
 def test_nothing_is_learned_from_other_lines_than_the_runs(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_restart_begins_anew_from_other_weights(tmp_path: Path) -> None:
 def test_a_run_that_lacks_its_result_only_comes_back_in_its_precision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", 0)
+    monkeypatch.setattr("lupi.train.saved.checkpoint.SECONDS_BETWEEN", 0)
     fit_on(VectorTask(), tmp_path, precision="64-true")
     fitted, rows = fit_on(VectorTask(), tmp_path, precision="64-true")
     assert rows == []
@@ -109,7 +109,7 @@ def test_a_stage_goes_on_from_the_best_student_before_it(tmp_path: Path) -> None
 def test_a_kill_while_the_best_student_is_replaced_does_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", 0)
+    monkeypatch.setattr("lupi.train.saved.checkpoint.SECONDS_BETWEEN", 0)
     undisturbed, _ = fit_two_phases(tmp_path / "a")
 
     def killed(path: Path, state: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ def test_a_kill_while_the_best_student_is_replaced_does_no_harm(
         save_state(path, state)
 
     with monkeypatch.context() as patch:
-        patch.setattr("lupi.train.saved.files.save_state", killed)
+        patch.setattr("lupi.train.saved.checkpoint.save_state", killed)
         with pytest.raises(KeyboardInterrupt):
             fit_two_phases(tmp_path / "b")
     resumed, rows = fit_two_phases(tmp_path / "b")

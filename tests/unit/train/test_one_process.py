@@ -5,12 +5,12 @@ import sys
 import pytest
 
 from lupi.errors import LupiError
-from lupi.train.parallel.processes import OneProcess, together
+from lupi.train.parallel.processes import OneProcess, start_processes
 from lupi.train.settings import TrainSettings
 
 
 def test_without_torchrun_there_is_one_process() -> None:
-    assert isinstance(together(TrainSettings()), OneProcess)
+    assert isinstance(start_processes(TrainSettings()), OneProcess)
 
 
 def test_several_processes_name_the_extra_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,4 +19,4 @@ def test_several_processes_name_the_extra_they_need(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "lightning_fabric", None)
     monkeypatch.delitem(sys.modules, "lupi.train.parallel.fabric", raising=False)
     with pytest.raises(LupiError, match=r"2 processes.*pip install 'lupi\[distributed\]'"):
-        together(TrainSettings())
+        start_processes(TrainSettings())

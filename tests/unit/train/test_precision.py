@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from lupi.errors import LupiError
-from lupi.train.parallel.precision import check_precision
+from lupi.train.parallel.precision import check_bfloat16
+from lupi.train.parallel.processes import OneProcess
 
 WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
 TRIAL = [sys.executable, "-m", "lupi.train.parallel.precision"]
@@ -14,7 +15,7 @@ TRIAL = [sys.executable, "-m", "lupi.train.parallel.precision"]
 
 @pytest.fixture(autouse=True)
 def _nothing_tried_yet() -> None:
-    check_precision.cache_clear()
+    check_bfloat16.cache_clear()
 
 
 def test_a_crash_of_the_trial_is_an_error_with_advice(
@@ -26,8 +27,8 @@ def test_a_crash_of_the_trial_is_an_error_with_advice(
     monkeypatch.setattr(sys, "executable", str(crashing))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(LupiError, match="ended with SIGILL; use 32-true"):
-        check_precision("bf16-mixed")
-    check_precision("32-true")
+        OneProcess("bf16-mixed")
+    OneProcess("32-true")
 
 
 def test_bfloat16_trains_where_the_machine_has_it(
@@ -46,7 +47,7 @@ def test_bfloat16_trains_where_the_machine_has_it(
         "for precision in ('32-true', 'bf16-mixed'):\n"
         "    train = {'epochs': 2, 'precision': precision}\n"
         "    run_settings = RunSettings.parse({**settings, 'train': train}, '')\n"
-        "    print(run(run_settings.resolve(), Path(precision))['metrics']['val']['loss'])"
+        "    print(run(run_settings, Path(precision))['metrics']['val']['loss'])"
     )
     command = [sys.executable, "-c", program]
     printed = subprocess.check_output(command, env=environment, cwd=tmp_path, text=True)

@@ -9,10 +9,11 @@ import torch
 from lupi.errors import LupiError
 from lupi.files import read_rows
 from lupi.records import run_identity
-from lupi.train.run import Sealed, run
+from lupi.train.run import ForbiddenSplit, run
 from lupi.train.saved.checkpoint import load_weights
 from lupi.train.settings import RunSettings
 from lupi.train.state import Row
+from made_runs import run_from
 from made_table import rows, write_csv
 
 HET = {"sites": ["trunk.site2", "head.*"], "beta": 0.1}
@@ -28,7 +29,7 @@ def settings_of(method: str = "het-dropout", **changes: Any) -> RunSettings:
         "size": 40,
         "seed": 3,
     }
-    return RunSettings.parse({**raw, **changes}, "").resolve()
+    return run_from({**raw, **changes})
 
 
 def rows_without_time(folder: Path) -> list[Row]:
@@ -65,7 +66,7 @@ def test_a_run_resumes_to_the_same_numbers(
     seconds_between: float,
 ) -> None:
     """… after its last epoch where each is kept, and after its last stage where none is."""
-    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", seconds_between)
+    monkeypatch.setattr("lupi.train.saved.checkpoint.SECONDS_BETWEEN", seconds_between)
     undisturbed = run(settings, tmp_path / "a")
 
     def kill_after(epoch: int) -> Any:
@@ -91,7 +92,7 @@ def test_a_run_on_a_table_resumes_to_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """… whose optimizer takes all its tensors at once."""
-    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", 0)
+    monkeypatch.setattr("lupi.train.saved.checkpoint.SECONDS_BETWEEN", 0)
     path = write_csv(tmp_path / "deliveries.csv", rows(90))
     task = {"name": "table", "path": path, "target": "hours", "privileged": ["rain", "traffic"]}
     settings = settings_of(task=task, network={}, settings={})
@@ -108,7 +109,7 @@ def test_a_run_on_a_table_resumes_to_the_same_numbers(
 def test_rows_after_the_checkpoint_and_torn_rows_are_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lupi.train.saved.files.SECONDS_BETWEEN", 0)
+    monkeypatch.setattr("lupi.train.saved.checkpoint.SECONDS_BETWEEN", 0)
     settings = settings_of("no-xstar")
     undisturbed = run(settings, tmp_path / "a")
 
@@ -189,9 +190,9 @@ def test_a_trial_that_diverged_has_the_trivial_score(tmp_path: Path) -> None:
 
 def test_test_rows_of_a_trial_are_sealed() -> None:
     with pytest.raises(RuntimeError, match="must not look at test rows"):
-        Sealed().batches(4)
+        ForbiddenSplit().batches(4)
     with pytest.raises(RuntimeError, match="must not look at test rows"):
-        len(Sealed())
+        len(ForbiddenSplit())
 
 
 @pytest.mark.parametrize("n_restarts", [0, 2])

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lupi.cli.options import Json
 from lupi.cli.output import print_json
-from lupi.interface.console import say, stderr
+from lupi.interface.console import print_message, stderr
 
 
 def analyse(
@@ -68,4 +68,4 @@ def analyse(
                 for row in relations:
                     table.add_row(*row)
                 console.print(table)
-    say(f"page: {page}")
+    print_message(f"page: {page}")

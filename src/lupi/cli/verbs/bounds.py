@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lupi.cli.options import Json, Sets
 from lupi.cli.output import print_json
-from lupi.interface.console import say
+from lupi.interface.console import print_message
 
 if TYPE_CHECKING:
     from torch import nn
@@ -95,7 +95,7 @@ def bounds(
         if simulate:
             print()
             _print_table(*simulation_table(constants.simulation.sizes, ways))
-    say(f"image: {out}")
+    print_message(f"image: {out}")
 
 
 def _of_network(name: NetworkName) -> dict[str, Any]:
@@ -112,13 +112,13 @@ def _of_network(name: NetworkName) -> dict[str, Any]:
 def _of_run(folder: Path) -> dict[str, Any]:
     """Measure a trained student, on the validation rows of its run."""
     from lupi.theory.outputs import measure_outputs
-    from lupi.train.evaluate import outputs
+    from lupi.train.evaluate import compute_outputs
     from lupi.train.run import splits_for
     from lupi.train.saved.finished import read_finished
 
     run = read_finished(folder)
     rows = splits_for(type(run.method), run.task, run.settings).val
-    output, y, _ = outputs(run.method, rows)
+    output, y, _ = compute_outputs(run.method, rows)
     scale = measure_outputs(output, y)._asdict()
     x = next(iter(rows.batches(2))).x
     return {**_of_paths(run.student, tuple(x.shape[1:]), output.shape[1]), **scale}

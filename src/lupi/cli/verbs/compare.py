@@ -9,7 +9,7 @@ import typer
 
 from lupi.cli import engines, options
 from lupi.cli.output import RUN_AGAIN, print_verdict, resumable
-from lupi.interface.console import hushed, say
+from lupi.interface.console import print_message, silenced
 
 if TYPE_CHECKING:
     from lupi.comparison.jobs import Engine
@@ -120,16 +120,16 @@ def compare_and_print(
     from lupi.interface.running import run_comparison
 
     command = shlex.join(["lupi", *sys.argv[1:]])
-    with hushed(quiet):
+    with silenced(quiet):
         with resumable():
             budget = seed_budget(until_decided)
             result = run_comparison(raw, out, engine, budget, command, tensorboard=tensorboard)
         print_verdict(result, as_json)
-        say(f"report: {result.folder / 'report.html'}")
+        print_message(f"report: {result.folder / 'report.html'}")
         if raw["task"]["name"] != "translation":  # whose student is used by `lupi translate`
-            say(f"to ship a student: lupi export {result.folder} --out FOLDER")
+            print_message(f"to ship a student: lupi export {result.folder} --out FOLDER")
     if not result.is_complete:
         n_all = len(result.record.runs)
         n_missing = n_all - len(result.record.finished)
-        say(f"[red]{n_missing} of {n_all} runs have no result[/]: {RUN_AGAIN}")
+        print_message(f"[red]{n_missing} of {n_all} runs have no result[/]: {RUN_AGAIN}")
         raise typer.Exit(1)

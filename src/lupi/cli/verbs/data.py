@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from lupi.cli.options import Json, Sets
 from lupi.cli.output import print_json, resumable
-from lupi.interface.console import progress_of, say
+from lupi.interface.console import print_message, progress_bar
 
 app = typer.Typer(
     help="Prepare data: `shard` writes images with boxes into webdataset shards, `reviews` "
@@ -55,19 +55,19 @@ def shard(
     from lupi.tasks.registry import shard_task
 
     task = ComparisonSettings.parse(raw, "").task
-    with resumable(), progress_of("images") as show:
+    with resumable(), progress_bar("images") as show:
         about = shard_task(task, out, shard_size, show)
     counts = {part: sum(about["n_images"][part]) for part in PARTS}
     n_shards = {part: len(about["n_images"][part]) for part in PARTS}
     bad, notes = ([Finding(**found) for found in about[kind]] for kind in ("bad", "notes"))
     for line in Findings("skip", bad, notes).lines():
-        say(escape(line))
+        print_message(escape(line))
     if as_json:
         print_json({"folder": str(out), "n_images": counts, "n_shards": n_shards})
         return
     for part, n in counts.items():
         print(f"{part:5}  {n} images in {n_shards[part]} shards")
-    say(f"to train from them: --set task.root={escape(str(out))}")
+    print_message(f"to train from them: --set task.root={escape(str(out))}")
 
 
 @app.command()
@@ -90,4 +90,4 @@ def reviews(
     if path.exists():
         raise LupiError(f"{path} already exists; choose another name")
     write_reviews(path, n, seed)
-    say(f"{n} generated reviews in {escape(str(path))}")
+    print_message(f"{n} generated reviews in {escape(str(path))}")

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from lupi.cli.options import Json
 from lupi.cli.output import print_json
-from lupi.interface.console import say, stderr
+from lupi.interface.console import print_message, stderr
 
 
 def export(
@@ -44,9 +44,9 @@ def export(
     from lupi.ship.pick import pick_run
 
     picked = pick_run(run, arm, size, seed)
-    say(escape(picked.why))
+    print_message(escape(picked.why))
     if picked.headline is not None:
-        say(f"did x* help? {escape(picked.headline)}")
+        print_message(f"did x* help? {escape(picked.headline)}")
     with stderr.status("exporting"):
         exported = write(picked.folder, out, format_)
     if as_json:

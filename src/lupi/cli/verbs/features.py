@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress import track
 
 from lupi.cli.output import resumable
-from lupi.interface.console import say, stderr
+from lupi.interface.console import print_message, stderr
 
 
 class _Scale(StrEnum):
@@ -60,5 +60,5 @@ def features(
         for problem in track(work, "images", total=len(names), console=stderr):
             if problem is not None:
                 n_bad += 1
-                say(escape(problem))
-    say(f"{len(names) - n_bad} vectors in {out}")
+                print_message(escape(problem))
+    print_message(f"{len(names) - n_bad} vectors in {out}")

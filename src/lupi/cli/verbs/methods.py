@@ -77,14 +77,14 @@ def _space(method: "Learner") -> "Space":
 
 
 def _print_search(method: "Learner", console: Console) -> None:
-    from lupi.search import shown
+    from lupi.search import format_choices
 
     if not _space(method):
         return
     console.print("\nWhere tuning looks, unless an arm has a `search` of its own:")
     table = Table(box=None, pad_edge=False, show_header=False)
     for key, choices in _space(method).items():
-        table.add_row(key, shown(choices))
+        table.add_row(key, format_choices(choices))
     console.print(table)
 
 

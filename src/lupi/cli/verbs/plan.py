@@ -12,7 +12,7 @@ from rich.table import Table
 
 from lupi.cli import options
 from lupi.cli.output import RUN_AGAIN, print_json, resumable
-from lupi.interface.console import hushed, say, stderr, time_text
+from lupi.interface.console import print_message, silenced, stderr, time_text
 
 if TYPE_CHECKING:
     from lupi.evidence.planning import SeedPlan
@@ -82,7 +82,7 @@ def plan(
         metric=metric,
     )
     raw = settings_from(settings, columns, options.changes(set_, device), out)
-    with hushed(quiet), resumable():
+    with silenced(quiet), resumable():
         _plan(raw, gain, power, pilot, size, out, workers, as_json)
 
 
@@ -102,11 +102,11 @@ def _plan(
     from lupi.evidence.planning import plan_seeds
     from lupi.evidence.units import gain_in_own_unit
     from lupi.files import write_text
-    from lupi.interface.running import do_runs, prepared_plan
+    from lupi.interface.running import execute_runs, prepare_plan
     from lupi.records import PlannedRun, default_folder, read_comparison
     from lupi.report.sheets.planning import draw_plan
 
-    comparison = prepared_plan(raw)
+    comparison = prepare_plan(raw)
     own_unit = gain_in_own_unit(gain, comparison.metric.name)
     sizes, seeds = comparison.settings.sizes, comparison.settings.seeds[:pilot]
     if unknown := sorted(set(size or sizes) - set(sizes)):
@@ -121,7 +121,7 @@ def _plan(
         return run.seed in seeds and run.size in (size or sizes)
 
     for phase in phases(comparison, folder):
-        do_runs(phase, folder, local_engine(n_workers), in_pilot)
+        execute_runs(phase, folder, local_engine(n_workers), in_pilot)
     record = read_comparison(folder)
     missing = [run for run in record.runs if in_pilot(run.plan) and run.result is None]
     with stderr.status("simulating verdicts"):
@@ -131,9 +131,9 @@ def _plan(
         print_json({**asdict(found), "n_workers": n_workers})
     else:
         _print(found, n_workers)
-        say(f"drawn in {folder / 'plan.svg'}")
+        print_message(f"drawn in {folder / 'plan.svg'}")
     if missing:
-        say(f"[red]{len(missing)} runs of the pilot have no result[/]: {RUN_AGAIN}")
+        print_message(f"[red]{len(missing)} runs of the pilot have no result[/]: {RUN_AGAIN}")
         raise typer.Exit(1)
 
 
@@ -178,7 +178,9 @@ def _print(found: "SeedPlan", n_workers: int) -> None:
     if found.seeds is not None and found.seeds > found.n_seeds:
         more = (found.seeds - found.n_seeds) * found.seconds_per_seed + found.seconds_left
         console.print(f"  with {found.seeds} seeds: {time_text(more / n_workers)}")
-    say("the pilot's runs are kept: `lupi compare` with the same settings goes on from them")
+    print_message(
+        "the pilot's runs are kept: `lupi compare` with the same settings goes on from them"
+    )
 
 
 def _borrows(found: "SeedPlan") -> bool:

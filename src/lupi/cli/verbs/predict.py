@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
-from lupi.interface.console import say, stderr
+from lupi.interface.console import print_message, stderr
 
 if TYPE_CHECKING:
     from lupi.ship.student import Prediction
@@ -71,7 +71,7 @@ def predict(
     if not (run / MANIFEST).exists():
         picked = pick_run(run)
         run = picked.folder
-        say(escape(picked.why))
+        print_message(escape(picked.why))
     student = load_student(run)
     write = _csv_writer() if format_ == "csv" else _write_json
     at_once = 1 if sys.stdin.isatty() and not (inputs or texts) else batch_size
@@ -85,7 +85,9 @@ def predict(
         for batch in read_inputs(student, inputs or [], _lines(), at_once, texts or []):
             if batch.ignored != said:
                 said = tuple(batch.ignored)
-                say(escape(f"ignored, as the student does not need them: {', '.join(said)}"))
+                print_message(
+                    escape(f"ignored, as the student does not need them: {', '.join(said)}")
+                )
             n_good = batch.n_before_bad if on_bad == "stop" else len(batch.x)
             if n_good:
                 predictions = student.explain(student.outputs(batch.x[:n_good]))
@@ -97,12 +99,12 @@ def predict(
                     f"{batch.bad[0]}; correct it, or leave such inputs out with --on-bad skip"
                 )
             for reason in batch.bad[: max(0, N_BAD_SHOWN - n_bad)]:
-                say(escape(f"skipped {reason}"))
+                print_message(escape(f"skipped {reason}"))
             n_bad += len(batch.bad)
             n_done += len(batch.x)
             progress.update(bar, completed=n_done)
     if n_bad:
-        say(f"skipped {n_bad} of {n_bad + n_done} inputs")
+        print_message(f"skipped {n_bad} of {n_bad + n_done} inputs")
     if not n_done:
         raise LupiError("there was nothing to predict: no input was understood")
 

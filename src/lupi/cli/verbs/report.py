@@ -9,7 +9,7 @@ import typer
 from lupi.cli.options import Json
 from lupi.cli.output import print_json, print_verdict
 from lupi.errors import LupiError
-from lupi.interface.console import say
+from lupi.interface.console import print_message
 
 
 def report(
@@ -66,9 +66,9 @@ def _write(folder: Path, as_json: bool, table: str | None, figures: Path | None)
     comparison = Comparison(folder)
     page = comparison.report()
     print_verdict(comparison, as_json, table)
-    say(f"report: {page}")
+    print_message(f"report: {page}")
     for path in write_figures(comparison.summary, figures) if figures else ():
-        say(f"figure: {path}")
+        print_message(f"figure: {path}")
 
 
 def _compare(first: Path, second: Path, as_json: bool) -> None:
@@ -90,8 +90,8 @@ def _serve(folder: Path, port: int) -> None:
     from lupi.report.page.watch import HOST, page_server
 
     with page_server(folder, port) as server:
-        say(f"report: http://{HOST}:{server.server_port}/ (Ctrl-C ends)")
+        print_message(f"report: http://{HOST}:{server.server_port}/ (Ctrl-C ends)")
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            say("ended; `lupi report` without --watch writes the page to a file")
+            print_message("ended; `lupi report` without --watch writes the page to a file")

@@ -11,12 +11,12 @@ from lupi.cli import options
 from lupi.cli.output import print_json, resumable
 from lupi.cli.torchrun import report_once
 from lupi.interface.console import (
-    MOST_LINES,
+    MAX_LINES,
     can_redraw,
-    hushed,
     prepare_data,
-    say,
-    say_facts,
+    print_facts,
+    print_message,
+    silenced,
     stderr,
 )
 
@@ -77,7 +77,7 @@ def train(
         weights=weights,
         metric=metric,
     )
-    with hushed(quiet), report_once():
+    with silenced(quiet), report_once():
         changes = options.changes(set_, device)
         _train(settings, columns, arm, size, seed, changes, out, as_json, tensorboard)
 
@@ -102,7 +102,7 @@ def _train(
     from lupi.comparison.settings import ComparisonSettings
     from lupi.records import PlannedRun, default_folder
     from lupi.tasks.registry import build_task
-    from lupi.train.parallel.processes import together
+    from lupi.train.parallel.processes import start_processes
     from lupi.train.run import run
 
     comparison = ComparisonSettings.parse(raw, "")
@@ -111,16 +111,16 @@ def _train(
     with resumable():
         prepare_data(run_settings.task)
         task = build_task(run_settings.task, run_settings.network)
-    say_facts(task.facts)
+    print_facts(task.facts)
     for warning in task.warnings:
-        say(f"[yellow]warning:[/] {escape(warning)}")
+        print_message(f"[yellow]warning:[/] {escape(warning)}")
     planned = PlannedRun(run_settings.run_id, arm, run_settings.size, run_settings.seed)
     folder = records / planned.run_id
-    say(f"{arm}, n = {run_settings.size}, seed {run_settings.seed}, in {folder}")
-    processes = together(run_settings.train)
+    print_message(f"{arm}, n = {run_settings.size}, seed {run_settings.seed}, in {folder}")
+    processes = start_processes(run_settings.train)
     curves = _curves(records) if tensorboard and processes.rank == 0 else None
     n_epochs = run_settings.train.epochs
-    every = max(1, n_epochs // MOST_LINES)
+    every = max(1, n_epochs // MAX_LINES)
 
     with (
         resumable(),
@@ -144,7 +144,7 @@ def _train(
                 shown = "diverged" if score is None else f"{name} {score:.3f}"
             shown += f", {run_settings.size / max(row['seconds'], 1e-9):.0f} rows/s"
             if not can_redraw() and row["epoch"] % every == 0:  # a file, where no bar can move
-                say(f"epoch {row['epoch']}: {shown}")
+                print_message(f"epoch {row['epoch']}: {shown}")
             if curves:
                 curves(planned, Event(planned.run_id, "epoch", row))
             if row["epoch"] == n_epochs and task.metric.selected_by:
@@ -171,5 +171,5 @@ def _curves(records: Path) -> "TensorBoardCurves":
     from lupi.interface.callbacks import TensorBoardCurves
 
     curves = TensorBoardCurves(records)
-    say(f"learning curves: tensorboard --logdir {curves.folder}")
+    print_message(f"learning curves: tensorboard --logdir {curves.folder}")
     return curves

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress, TextColumn
 
-from lupi.interface.console import say, stderr
+from lupi.interface.console import print_message, stderr
 
 
 def translate(
@@ -47,7 +47,7 @@ def translate(
             for number, line in enumerate(chunk, start=n_done + 1):
                 if translator.is_cut(line):
                     kept = f"only its first {translator.max_tokens} tokens are translated"
-                    say(f"line {number} is too long; {kept}")
+                    print_message(f"line {number} is too long; {kept}")
             translations = translator.translate(chunk)
             sys.stdout.buffer.write("".join(f"{t}\n" for t in translations).encode())
             sys.stdout.buffer.flush()

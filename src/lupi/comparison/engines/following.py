@@ -116,6 +116,6 @@ def do_elsewhere(job: Job, here: Path) -> Event:
             f"{platform.node()} does not see {here / job.folder.parent}: start lupi, and keep "
             "records and data, in a folder that all machines share under the same path"
         )
-    from lupi.comparison.worker import do
+    from lupi.comparison.worker import run_job
 
-    return do(job)
+    return run_job(job)

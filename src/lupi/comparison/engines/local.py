@@ -42,7 +42,7 @@ def local_engine(n_workers: int | None = None) -> Engine:
 
     def execute(jobs: list[Job]) -> Generator[Event]:
         with Workers(min(n_workers, len(jobs))) as workers:
-            yield from workers.do(jobs)
+            yield from workers.execute(jobs)
 
     return Engine(execute, f"{n_workers} at a time")
 
@@ -70,7 +70,7 @@ class Workers:
             worker.process.join()
             worker.connection.close()
 
-    def do(self, jobs: list[Job]) -> Generator[Event]:
+    def execute(self, jobs: list[Job]) -> Generator[Event]:
         """Do the jobs in their order and yield what happens."""
         todo, workers = list(reversed(jobs)), self._workers
         for worker in workers:
@@ -169,11 +169,11 @@ def _work(connection: Connection) -> None:
 
 def _do(job: Job, tell: Callable[[dict[str, Any]], None]) -> Event:
     try:
-        from lupi.comparison.worker import do
+        from lupi.comparison.worker import run_job
     except Exception as error:  # such as a library for which there is no memory
         record_failure(job, traceback.format_exc())
         return Event(job.run_id, "failed", {"error": f"{type(error).__name__}: {error}"})
-    return do(job, tell)
+    return run_job(job, tell)
 
 
 def _end_with_parent() -> None:

@@ -76,7 +76,7 @@ class Loaded:
         """Where every finding is listed."""
         return str(self.folder / ABOUT)
 
-    def found(self) -> dict[str, int]:
+    def finding_counts(self) -> dict[str, int]:
         """Count what is worth recording: images without x*, and each kind of finding."""
         assert self.train.has_region is not None
         without = int((~self.train.has_region).sum())

@@ -6,7 +6,7 @@ draws its own places, fragments and pixel noise; fragments come from digits of t
 """
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from lupi.core import derive_seed
 from lupi.data.images.split import Images
-from lupi.settings import Settings
+from lupi.settings import TaskSettings
 
 DIGIT_SIZES = (0.5, 0.5625, 0.625)
 """Height and width of a digit, as parts of the image's."""
@@ -29,9 +29,10 @@ VAL_REPEATS, TEST_REPEATS = 2, 4
 Floats = NDArray[np.float32]
 
 
-class DigitsSettings(Settings):
+class DigitsSettings(TaskSettings):
     """What the images look like."""
 
+    name: Literal["digits"] = "digits"
     image_size: int = Field(24, ge=16, le=128)
     """Height and width in pixels."""
     n_fragments: int = Field(5, ge=0, le=50)

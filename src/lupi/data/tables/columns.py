@@ -20,7 +20,7 @@ from lupi.data.tables.settings import Kind, TableSettings
 from lupi.data.tables.weights import check_class_weights, read_weights
 from lupi.errors import LupiError
 from lupi.records import Design
-from lupi.settings import shown, unknown_name
+from lupi.settings import format_value, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,7 +192,7 @@ def _kind(settings: TableSettings, target: "pd.Series[Any]") -> Kind:
     if settings.kind == "regression" and not is_number(target):
         raise LupiError(
             f"kind: regression needs numbers; target {settings.target!r} has "
-            f"{shown(target.iloc[0])}"
+            f"{format_value(target.iloc[0])}"
         )
     if settings.kind != "auto":
         return settings.kind
@@ -219,8 +219,8 @@ def _check_target(target: "pd.Series[Any]", kind: Kind, path: Path, varies: bool
         )
     if varies and target.nunique() < 2:
         raise LupiError(
-            f"{path}: target {target.name!r} is {shown(target.iloc[0])} in every row; there is "
-            "nothing to learn"
+            f"{path}: target {target.name!r} is {format_value(target.iloc[0])} in every row; there "
+            "is nothing to learn"
         )
 
 

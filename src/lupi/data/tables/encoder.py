@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
-from lupi.settings import shown
+from lupi.settings import format_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -215,8 +215,8 @@ def _numbers(values: "pd.Series[Any]", name: str) -> Floats:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise LupiError(
-            f"column {name!r} holds numbers, but {shown(values.iloc[row])} in row {row + 1}; "
-            "correct it, or leave it empty if it is missing"
+            f"column {name!r} holds numbers, but {format_value(values.iloc[row])} in row {row + 1}"
+            "; correct it, or leave it empty if it is missing"
         )
     return np.where(np.isfinite(numbers), numbers, np.nan)
 

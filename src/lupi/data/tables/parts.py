@@ -12,7 +12,7 @@ from lupi.data.tables.encoder import days, is_date, is_number, texts
 from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
 from lupi.records import Design
-from lupi.settings import shown
+from lupi.settings import format_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ def official_split(frame: "pd.DataFrame", column: str) -> "dict[Part, pd.DataFra
     unknown = next((name for name in named if name not in PARTS), None)
     if unknown is not None:
         raise LupiError(
-            f"split: column {column!r} has {shown(unknown)}; expected train, val or test in "
+            f"split: column {column!r} has {format_value(unknown)}; expected train, val or test in "
             "every row"
         )
     frames = {part: frame[[name == part for name in named]] for part in PARTS}
@@ -123,8 +123,8 @@ def _numbers_of(values: "pd.Series[Any]") -> NDArray[np.float64]:
         found = days(values)
     else:
         raise LupiError(
-            f"time: column {values.name!r} has {shown(values.iloc[0])}; expected numbers or ISO "
-            "dates such as 2024-05-26"
+            f"time: column {values.name!r} has {format_value(values.iloc[0])}; expected numbers or "
+            "ISO dates such as 2024-05-26"
         )
     if not np.isfinite(found).all():
         row = int(np.flatnonzero(~np.isfinite(found))[0])

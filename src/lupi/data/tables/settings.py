@@ -9,15 +9,16 @@ from pydantic import Field, field_validator, model_validator
 
 from lupi.data.content import fingerprint_of
 from lupi.data.tables.reading import EXCEL, PARQUET
-from lupi.settings import Settings
+from lupi.settings import TaskSettings
 
 Kind = Literal["classification", "regression"]
 Use = Literal["loss", "metrics"]
 
 
-class TableSettings(Settings):
+class TableSettings(TaskSettings):
     """Which table, what its columns are for, and how its rows are divided."""
 
+    name: Literal["table"] = "table"
     path: Path
     """CSV, Parquet (.parquet) or Excel (.xlsx)."""
     target: str
@@ -193,8 +194,6 @@ class TableSettings(Settings):
         weights = (self.weights,) if self.weights else ()
         return (self.target, *self.privileged, *self.dividers.values(), *weights)
 
-    def resolved(self) -> dict[str, Any]:
-        """Return every setting, with the fingerprint of the files as they are now."""
-        drawn = {} if self.max_rows is None else {"max_rows": self.max_rows}
-        every = {key: value for key, value in super().resolved().items() if key != "max_rows"}
-        return {**every, **drawn, "content": fingerprint_of(self.files)}
+    def with_content(self) -> Self:
+        """Return the settings with the fingerprint of the files as they are now."""
+        return self.model_copy(update={"content": fingerprint_of(self.files)})

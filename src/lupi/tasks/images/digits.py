@@ -1,4 +1,4 @@
-"""The embedded task: cluttered digits, no download."""
+"""The embedded task, cluttered digits, which needs no download."""
 
 from functools import partial
 

@@ -43,7 +43,8 @@ class ImageNetworkSettings(Settings):
     dropout: float = Field(0.2, ge=0, lt=1)
     """Bernoulli rate after the fully connected layers; before the only one of a ResNet."""
     fc_activation: Activation = "relu"
-    """Of the fully connected layers of VGGs; `sigmoid` is info-dropout's in the CVPR 2018 paper."""
+    """Activation of the fully connected layers of VGGs; the CVPR 2018 paper uses `sigmoid` for
+    info-dropout."""
 
 
 def build_network(
@@ -82,12 +83,12 @@ class ImageTask(OneOutputPerRow):
     """A classification task over images.
 
     Args:
-        draw: training, validation and test images of a seed.
-        design: how these are drawn.
-        n_classes: labels are below this.
-        network: the student.
-        cropping: stored images to those that the network sees; None: as they are stored.
-        ten_crops: test on ten crops of each image too, their class probabilities summed.
+        draw: Function that returns the training, validation and test images of a seed.
+        design: How these are drawn.
+        n_classes: Number of classes.
+        network: Settings of the student.
+        cropping: How stored images are cropped; None: not at all.
+        ten_crops: Whether to test on ten crops of each image, too, summing class probabilities.
     """
 
     metric = Metric("accuracy")
@@ -96,10 +97,10 @@ class ImageTask(OneOutputPerRow):
     xstar_dim = 1
     output_kind: OutputKind = "classes"
     warnings: tuple[str, ...] = ()
-    found: Mapping[str, int] = MappingProxyType({})
-    """What was wrong with the source, or had to be changed, and how often."""
+    finding_counts: Mapping[str, int] = MappingProxyType({})
+    """Problems that were found in the images, or conversions, with their counts."""
     fit: Fit = "crop"
-    """How a file that is no square becomes one."""
+    """How an image that is not square becomes one."""
 
     def __init__(
         self,
@@ -128,11 +129,11 @@ class ImageTask(OneOutputPerRow):
 
     @property
     def n_rows(self) -> int:
-        """Images to choose training images from."""
+        """Number of images that training images are drawn from."""
         return len(self._example_rows.rows)
 
     def for_run(self, size: int, seed: int) -> Self:
-        """Return the task whose networks know the pixels' mean and deviation in a training set."""
+        """Return the task with mean and standard deviation of the pixels of a training set."""
         fitted = copy.copy(self)
         train = self._training_rows(size, seed)
         fitted.mean, fitted.std = train.images.mean_and_std(train.rows)
@@ -140,7 +141,7 @@ class ImageTask(OneOutputPerRow):
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """What was read, for the user to check before training."""
+        """Facts about the data, for the user to check before training."""
         images, rows = self._example_rows.images, self._example_rows.rows
         counts = np.bincount(images.y[rows], minlength=self.n_classes)
         named = dict(zip(self.classes, counts.tolist(), strict=True))
@@ -150,7 +151,7 @@ class ImageTask(OneOutputPerRow):
             Fact("x", f"images of {size}, {channels}"),
             Fact("x*", "where the object is: boxes or masks over the pixels"),
             Fact("y", f"one of {self.n_classes} classes; training rows: {list_counts(named)}"),
-            *(Fact("found", f"{n:,} x {what}") for what, n in self.found.items() if n),
+            *(Fact("found", f"{n:,} x {what}") for what, n in self.finding_counts.items() if n),
         )
 
     def _training_rows(self, size: int, seed: int) -> ImageRows:
@@ -188,13 +189,13 @@ class ImageTask(OneOutputPerRow):
         )
 
     def _held_out(self, part: ImageRows, control: Control | None, seed: int) -> Split:
-        """Return validation or test rows, without x* unless a control for it is given."""
+        """Return validation or test rows, without x* unless a control is given."""
         images, rows = part.images, part.rows
         regions, has = (None, None) if control is None else images.regions(rows, control, seed)
         return images.split(rows, ImageBatches(part.y, self._cropping, regions, has))
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
-        """Return what a student needs to predict new images; x* has no part in it.
+        """Return what a student needs to predict new images, without x*.
 
         `images` says how a file becomes x, `target` the class of each logit.
         """
@@ -208,7 +209,7 @@ class ImageTask(OneOutputPerRow):
         return {"images": images, "target": target}
 
     def network(self) -> nn.Module:
-        """Build the student, freshly initialised."""
+        """Build the student with new random weights."""
         size = self._cropping.size
         return build_network(self.network_settings, self.n_classes, size, self.mean, self.std)
 
@@ -234,17 +235,17 @@ class ImageTask(OneOutputPerRow):
         return scores
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        """Score the most frequent class of the training rows."""
+        """Return the scores of the most frequent class of the training rows."""
         y, target = _labels(train), _labels(test)
         return {"accuracy": (target == y.bincount().argmax()).float().mean().item()}
 
     def is_uninformative(self, output: Tensor) -> bool:
-        """Tell whether class probabilities do not change from image to image."""
+        """Return whether class probabilities do not change from image to image."""
         return bool(output.softmax(1).std(0).max() < 1e-3)
 
 
 def _labels(split: Split) -> Tensor:
-    """Return the labels of a split; of images in files, without decoding a single one."""
+    """Return the labels of a split, if possible without decoding images."""
     at_hand = getattr(split, "y", None)
     if at_hand is not None:
         return torch.from_numpy(at_hand)

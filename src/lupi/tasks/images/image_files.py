@@ -1,8 +1,8 @@
-"""Tasks over images in files, whatever their layout: settings, and the way to cache or shards."""
+"""Tasks over images in files of any layout: settings, cache and shards."""
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
@@ -20,21 +20,21 @@ from lupi.data.images.windows import Cropping
 from lupi.data.images.writer import OnDecoded
 from lupi.errors import LupiError
 from lupi.records import Design
-from lupi.settings import Settings
+from lupi.settings import Settings, TaskSettings
 from lupi.tasks.images.image import ImageNetworkSettings, ImageTask
 
 
 class AugmentSettings(Settings):
-    """What happens to training images, and to their x* with them."""
+    """Augmentation of training images and their x*."""
 
     flip: bool = True
-    """Mirror half of the images, drawn anew each time."""
+    """Mirror a random half of the images, drawn anew in each epoch."""
     pad: int = Field(0, ge=0, le=256)
-    """Crops lie anywhere in the stored image with a black border of so many pixels around."""
+    """Width of a black border around stored images, from which random crops are taken."""
 
 
 def _without_detours(root: Any) -> Any:
-    """Write a path in one way only, as it is a part of a run's identity; leave a URL as it is."""
+    """Normalise a path, which is part of a run's identity; leave a URL unchanged."""
     is_path = isinstance(root, Path) or (isinstance(root, str) and not is_url(root))
     return str(Path(root)) if is_path else root
 
@@ -42,25 +42,25 @@ def _without_detours(root: Any) -> Any:
 Root = Annotated[str, BeforeValidator(_without_detours)]
 
 
-class ImageFilesSettings(Settings):
-    """Which images, and how they are shown."""
+class ImageFilesSettings(TaskSettings):
+    """Which images, and how they are prepared."""
 
     root: Root
-    """A folder or a zip file; or where shards of one are, a folder or a URL."""
+    """A folder or a zip file of images; or a folder or URL with shards."""
     image_size: int = Field(64, ge=8, le=1024)
     """Height and width in pixels that the network sees."""
     stored_size: int | None = Field(None, ge=8, le=1024)
-    """Height and width in the cache, of which crops are taken. By default image_size."""
+    """Height and width in the cache, from which crops are taken. By default image_size."""
     fit: Fit = "crop"
-    """How an image becomes a square: `crop` shows its middle, `squash` distorts it."""
+    """How an image becomes a square: `crop` keeps its middle, `squash` distorts it."""
     classes: Annotated[int, Field(ge=2)] | tuple[str, ...] | None = None
-    """The first n, or a list of names. By default all."""
+    """Number of classes (the first n), or a list of names. By default all."""
     n_train: int | None = Field(None, ge=1)
-    """Training images per class to choose from, at most. By default all."""
+    """Maximum number of training images per class to draw from. By default all."""
     n_val: int = Field(50, ge=1)
-    """Validation images per class, held out of train where the source has none."""
+    """Validation images per class, held out of the training images if the source has none."""
     annotated_only: bool = False
-    """Leave training images without x* out."""
+    """Leave out training images without x*."""
     augment: AugmentSettings = AugmentSettings()
     """`flip` and `pad`."""
     test_crops: Literal["centre", "ten"] = "centre"
@@ -76,7 +76,7 @@ class ImageFilesSettings(Settings):
     cache: Path = Path(".lupi-cache")
     """Folder for decoded images; may be deleted at any time."""
     decoders: int = Field(1, ge=1, le=256)
-    """Threads that decode images streamed from shards."""
+    """Number of threads that decode images from shards."""
 
     @field_validator("stored_size")
     @classmethod
@@ -98,22 +98,22 @@ class ImageFilesSettings(Settings):
         """Height and width in the cache."""
         return self.stored_size or self.image_size
 
-    def resolved(self) -> dict[str, Any]:
-        """Return every setting, with the fingerprint of the files as they are now."""
-        return {**super().resolved(), "content": self.content or find_content(self.root)}
+    def with_content(self) -> Self:
+        """Return the settings with the fingerprint of the files as they are now."""
+        return self.model_copy(update={"content": find_content(self.root)})
 
     @abstractmethod
     def source(self) -> Source:
-        """Return the layout that the files are in."""
+        """Return the layout of the files."""
 
     @property
     def n_held_out_for_test(self) -> int:
-        """Test images per class, held out of train where the source has none."""
+        """Test images per class, held out of the training images if the source has none."""
         return 0
 
 
 def find_content(root: str) -> str:
-    """Return 12 hex digits that change with the files; of shards, with the images in them."""
+    """Return 12 hex digits that depend on the files, or on the images in shards."""
     if is_sharded(root):
         return read_content(root)[:12]
     return open_tree(Path(root)).fingerprint[:12]
@@ -122,34 +122,34 @@ def find_content(root: str) -> str:
 def open_images(
     settings: ImageFilesSettings, on_decoded: OnDecoded = lambda done, total: None
 ) -> Loaded | Streamed:
-    """Return the images that settings ask for: streamed if they are in shards, else cached."""
+    """Return the selected images: streamed from shards, or cached."""
     if is_sharded(settings.root):
-        wanted = wanted_images(settings)
-        return open_stream(settings.root, wanted, settings.on_bad, settings.decoders)
+        selection = image_selection(settings)
+        return open_stream(settings.root, selection, settings.on_bad, settings.decoders)
     return load_images(settings, on_decoded)
 
 
 def load_images(
     settings: ImageFilesSettings, on_decoded: OnDecoded = lambda done, total: None
 ) -> Loaded:
-    """Return the images that settings ask for, decoding what the cache does not have."""
+    """Return the selected images, decoding those that are not in the cache."""
     s = settings
-    return load(Path(s.root), s.source(), wanted_images(s), s.cache, s.on_bad, on_decoded)
+    return load(Path(s.root), s.source(), image_selection(s), s.cache, s.on_bad, on_decoded)
 
 
 def shard_images(
     settings: ImageFilesSettings, out: Path, shard_size: int, on_decoded: OnDecoded
 ) -> dict[str, Any]:
-    """Write the images that settings ask for into shards; return what is said of them there."""
+    """Write the selected images to shards; return the description that is stored with them."""
     s = settings
     if is_sharded(s.root):
         raise LupiError(f"task.root: {s.root} holds shards; give the files they were made of")
-    wanted = wanted_images(s)
-    return write_shards(Path(s.root), s.source(), wanted, out, s.on_bad, shard_size, on_decoded)
+    selection = image_selection(s)
+    return write_shards(Path(s.root), s.source(), selection, out, s.on_bad, shard_size, on_decoded)
 
 
-def wanted_images(settings: ImageFilesSettings) -> ImageSelection:
-    """Return which images settings ask for, and in what form."""
+def image_selection(settings: ImageFilesSettings) -> ImageSelection:
+    """Return the selection of images that settings describe."""
     return ImageSelection(
         source=repr(settings.source()),
         side=settings.stored,
@@ -188,7 +188,7 @@ class ImageFilesTask(ImageTask):
         )
         self.classes = tuple(loaded.classes)
         self.fit = settings.fit
-        self.found = loaded.found()
+        self.finding_counts = loaded.finding_counts()
 
     def _replicates(
         self, settings: ImageFilesSettings, loaded: Loaded | Streamed

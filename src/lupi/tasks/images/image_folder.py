@@ -1,4 +1,6 @@
-"""Anyone's own images: x* is a region given by boxes or masks."""
+"""A user's own images; x* is a region given by boxes or masks."""
+
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -13,6 +15,7 @@ from lupi.tasks.images.image_files import ImageFilesSettings, ImageFilesTask
 class ImageFolderSettings(ImageFilesSettings):
     """Labels from folders or a CSV; x* from a CSV, COCO JSON, VOC XML or mask images."""
 
+    name: Literal["image-folder"] = "image-folder"
     labels: str | None = None
     """CSV below the root with columns file, label, part. By default folders are the classes."""
     boxes: str | None = None
@@ -23,9 +26,9 @@ class ImageFolderSettings(ImageFilesSettings):
     mask_values: tuple[int, ...] | None = Field(None, min_length=1)
     """Pixel values of masks on the object, such as 1 in trimaps; by default all but 0."""
     n_val: int = Field(10, ge=1)
-    """Validation images per class that a seed draws where the folder has none."""
+    """Validation images per class that each seed draws if the folder has none."""
     n_test: int = Field(20, ge=1)
-    """Test images per class that a seed draws where the folder has none."""
+    """Test images per class that each seed draws if the folder has none."""
 
     @model_validator(mode="after")
     def _has_one_xstar(self) -> "ImageFolderSettings":
@@ -53,7 +56,7 @@ class ImageFolderTask(ImageFilesTask):
     def _replicates(
         self, settings: ImageFilesSettings, loaded: Loaded | Streamed
     ) -> tuple[DrawParts, Design]:
-        """Let each seed draw the images of the parts that the folder does not have."""
+        """Return how each seed draws the parts that the folder does not have."""
         if isinstance(loaded, Streamed) or not loaded.held_out:
             return super()._replicates(settings, loaded)
         n_test = settings.n_held_out_for_test

@@ -1,5 +1,7 @@
 """ImageNet CLS-LOC: x* is the region of the object's boxes."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from lupi.data.images.layouts.imagenet import Imagenet
@@ -9,6 +11,7 @@ from lupi.tasks.images.image_files import ImageFilesSettings, ImageFilesTask
 class ImagenetSettings(ImageFilesSettings):
     """Class folders with PASCAL-style boxes; validation and test are held out of train."""
 
+    name: Literal["imagenet"] = "imagenet"
     image_size: int = Field(224, ge=8, le=1024)
     """Height and width in pixels that the network sees."""
     stored_size: int | None = Field(256, ge=8, le=1024)

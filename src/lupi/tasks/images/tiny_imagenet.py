@@ -1,5 +1,7 @@
 """Tiny ImageNet: x* is the box of the object."""
 
+from typing import Literal
+
 from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
 from lupi.tasks.images.image_files import AugmentSettings, ImageFilesSettings, ImageFilesTask
 
@@ -7,6 +9,7 @@ from lupi.tasks.images.image_files import AugmentSettings, ImageFilesSettings, I
 class TinyImagenetSettings(ImageFilesSettings):
     """The official layout; its validation images are the test set."""
 
+    name: Literal["tiny-imagenet"] = "tiny-imagenet"
     augment: AugmentSettings = AugmentSettings(pad=4)
     """`flip` and `pad`."""
 

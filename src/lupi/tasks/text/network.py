@@ -1,4 +1,4 @@
-"""The student for texts: which network, and how large."""
+"""The network of a text task and its settings."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from lupi.settings import Settings
 
 N_CHANNELS = 64
 N_EXAMPLE_WORDS = 13
-"""Words of an example text: a number that hardly any network has channels."""
+"""Length of an example text; unlikely to be the number of channels of a network."""
 
 
 class TextNetworkSettings(Settings):

@@ -1,34 +1,36 @@
-"""What can be set of a text task: which texts, what is predicted, and how rows are divided."""
+"""Settings of a text task: which texts, what is predicted, and how rows are divided."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from lupi.data.content import fingerprint_of
 from lupi.data.text.texts import TextFileSettings
+from lupi.settings import TaskSettings
 from lupi.tasks.outcomes import Kind
 
 
-class TextSettings(TextFileSettings):
+class TextSettings(TextFileSettings, TaskSettings):
     """Which texts, what is predicted, and how rows are divided."""
 
+    name: Literal["text"] = "text"
     kind: Literal["auto"] | Kind = "auto"
     """auto: classification of names or two values, regression of other numbers."""
     metric: str | None = None
-    """What the comparison is judged by; by default accuracy or r2. All are recorded."""
+    """Metric that the comparison is judged by; by default accuracy or r2. All are recorded."""
     val_frac: float = Field(0.2, gt=0, lt=1)
     """Fraction of the rows of `path` that a seed draws for validation."""
     test_frac: float = Field(0.3, gt=0, lt=1)
     """Fraction of the rows of `path` that a seed draws for test."""
     min_count: int = Field(1, ge=1)
-    """Training texts that a word has to stand in to be known."""
+    """Minimum number of training texts that contain a known word."""
     max_words: int = Field(30_000, ge=1, le=1_000_000)
-    """Words that are known at most: those of the most training texts."""
+    """Maximum number of known words: those in the most training texts."""
     lexicon: Path | None = None
     """A text file with one word per line: the rationale of the control `lexicon`."""
     marks: Literal["places", "words"] = "places"
-    """What a rationale marks: its own `places`, or its `words` wherever they stand in the text."""
+    """What a rationale marks: its own `places`, or its `words` wherever they occur in the text."""
     content: str | None = None
     """Fingerprint of the files, filled in by lupi: changed texts are another run."""
 
@@ -40,9 +42,9 @@ class TextSettings(TextFileSettings):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All files that decide the numbers of a run."""
+        """All files that the results of a run depend on."""
         return (*super().files, *([self.lexicon] if self.lexicon else []))
 
-    def resolved(self) -> dict[str, Any]:
-        """Return every setting, with the fingerprint of the files as they are now."""
-        return {**super().resolved(), "content": fingerprint_of(self.files)}
+    def with_content(self) -> Self:
+        """Return the settings with the fingerprint of the files as they are now."""
+        return self.model_copy(update={"content": fingerprint_of(self.files)})

@@ -61,29 +61,29 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
         self.metric = self.outcome.metric(settings.metric)
         self.xstar_dim = 1 if settings.rationale else 0
         self.n_words = min(settings.max_words, len(data.lexemes)) + 1
-        """Numbers of words with that of no word; before `for_run`, as many as there may be."""
+        """Number of known words and padding; before `for_run`, an upper bound."""
         self._lexicon = read_word_list(settings.lexicon, data.lexemes)
-        self.found = data.findings.counts()
+        self.finding_counts = data.findings.counts()
 
     def for_run(self, size: int, seed: int) -> Self:
-        """Return the same task with a network for the words of the run's training rows."""
+        """Return the task with a network for the words of the run's training rows."""
         other = copy.copy(self)
         other.n_words = len(self._chosen(self._rows(size, seed)[0])) + 1
         return other
 
     @property
     def n_outputs(self) -> int:
-        """Classes; or mean and log-variance of a number."""
+        """Number of classes; 2 (mean and log-variance) for a number."""
         return self.outcome.n_outputs
 
     @property
     def n_rows(self) -> int:
-        """Rows to choose training rows from."""
+        """Number of rows that training rows are drawn from."""
         return len(self._divide(0)[0])
 
     @property
     def can_reveal(self) -> bool:
-        """Whether held-out rows have rationales that an oracle could be shown."""
+        """Whether held-out rows have rationales, which an oracle needs."""
         held_out = [self._data.parts.get(part, self._train) for part in ("val", "test")]
         return all(any(r is not None for r in texts.regions) for texts in held_out)
 
@@ -96,7 +96,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What in the texts may make a comparison say too much."""
+        """What in the texts may make a verdict misleading."""
         lines = [f"texts: {line}" for line in self._data.findings.lines()]
         distinct = {text.tobytes() for text in self._train.words}
         if n_copies := len(self._train) - len(distinct):
@@ -108,7 +108,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """What was read, for the user to check before training."""
+        """Facts about the data, for the user to check before training."""
         texts = self._train
         n_words = sum(map(len, texts.words))
         marked = [region for region in texts.regions if region is not None]
@@ -163,7 +163,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
         )
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
-        """Return what a student needs to predict new texts, as plain values; no x* among them."""
+        """Return what a student needs to predict new texts, as plain values without x*."""
         rows, _, _ = self._rows(size, seed)
         names = list(self._data.lexemes)
         s = self._settings
@@ -180,7 +180,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
         }
 
     def network(self) -> nn.Module:
-        """Build the student, freshly initialised."""
+        """Build the student with new random weights."""
         return build_network(self.network_settings, self.n_words, self.outcome.n_outputs)
 
     def example(self) -> Tensor:
@@ -188,7 +188,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
         return torch.ones(2, N_EXAMPLE_WORDS, dtype=torch.long)
 
     def _rows(self, size: int, seed: int) -> tuple[Rows, Rows, Rows]:
-        """Return training, validation and test rows of a run, the last two in their files."""
+        """Return training, validation and test rows of a run; held-out rows keep their order."""
         pool, val, test = self._divide(seed)
         chosen = nested_rows(self._labels[pool], size, seed, balanced=False)
         return pool[chosen], val, test
@@ -253,7 +253,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
 
 
 def _load(settings: TextSettings) -> Loaded:
-    """Read the files of a task, once for all arms that have the same."""
+    """Read the files of a task, once for all arms."""
     content = fingerprint_of(settings.files)
     if settings.content not in (None, content):
         raise LupiError(f"{settings.path} has changed since this run was planned; plan it again")
@@ -263,5 +263,5 @@ def _load(settings: TextSettings) -> Loaded:
 
 @lru_cache(maxsize=2)
 def _load_cached(settings: str, content: str) -> Loaded:
-    """Load; `content` is there for the cache alone, so that changed files are read again."""
+    """Load texts; `content` is an argument for the cache, so that changed files are read again."""
     return load_texts(TextFileSettings.model_validate_json(settings))

@@ -1,7 +1,7 @@
 """What can be set of a translation task and of its network."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -9,12 +9,13 @@ from lupi.data.content import fingerprint_of
 from lupi.data.findings import OnBad
 from lupi.data.text.parallel_text import find_text, split_name
 from lupi.data.xstar.sentence_vectors import file_of
-from lupi.settings import Settings
+from lupi.settings import Settings, TaskSettings
 
 
-class TranslationSettings(Settings):
+class TranslationSettings(TaskSettings):
     """Which texts, their vocabularies, and how translations are searched for."""
 
+    name: Literal["translation"] = "translation"
     root: Path
     """Folder of the texts."""
     source: str
@@ -74,9 +75,9 @@ class TranslationSettings(Settings):
         )
         return (*texts, *(path for path in beside if path.exists()))
 
-    def resolved(self) -> dict[str, Any]:
-        """Return every setting, with the fingerprint of the files as they are now."""
-        return {**super().resolved(), "content": fingerprint_of(self.files)}
+    def with_content(self) -> Self:
+        """Return the settings with the fingerprint of the files as they are now."""
+        return self.model_copy(update={"content": fingerprint_of(self.files)})
 
 
 class TranslationNetworkSettings(Settings):

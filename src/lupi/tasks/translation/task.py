@@ -94,7 +94,7 @@ class TranslationTask:
         return (
             Fact("x", f"sentences in {s.source}, {len(self.source):,} words known"),
             Fact("y", f"their translations into {s.target}, {len(self.target):,} words known"),
-            *(Fact("found", f"{n:,} x {what}") for what, n in self.found.items()),
+            *(Fact("found", f"{n:,} x {what}") for what, n in self.finding_counts.items()),
         )
 
     @property
@@ -124,7 +124,7 @@ class TranslationTask:
         return self._fitted.target
 
     @property
-    def found(self) -> Mapping[str, int]:
+    def finding_counts(self) -> Mapping[str, int]:
         """What was wrong with the texts and x*, and how often."""
         return {kind: n for kind, n in self._found.items() if n}
 

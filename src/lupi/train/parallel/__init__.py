@@ -1,1 +1,1 @@
-"""One run in several processes, passes and precisions."""
+"""One run in several processes, or in another precision."""

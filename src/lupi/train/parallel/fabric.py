@@ -1,4 +1,4 @@
-"""Several processes that torchrun started, by Lightning Fabric: one code from a laptop to nodes."""
+"""Several processes that torchrun started, on one or more nodes, by Lightning Fabric."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 
 from lupi.errors import LupiError
-from lupi.train.parallel.precision import check_precision
+from lupi.train.parallel.precision import check_bfloat16
 
 T = TypeVar("T")
 
@@ -21,7 +21,8 @@ class FabricProcesses:
     """The processes of one torchrun, which share each batch."""
 
     def __init__(self, precision: Any, device: str = "auto") -> None:
-        check_precision(precision)
+        if precision == "bf16-mixed":
+            check_bfloat16()
         logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # no banners
         n, n_here = (int(os.environ.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
         try:
@@ -44,7 +45,7 @@ class FabricProcesses:
         self._fabric.strategy.precision.convert_module(self._fabric.to_device(module))
 
     def as_input(self, values: T) -> T:
-        """Return data as a network sees it in training: on its device, in its precision."""
+        """Return data on the device and in the precision of training."""
         on_device = self._fabric.to_device(values)
         converted: T = self._fabric.strategy.precision.convert_input(on_device)
         return converted
@@ -54,15 +55,15 @@ class FabricProcesses:
         return self._fabric.setup_module(module), self._fabric.setup_optimizers(optimizer)
 
     def backward(self, loss: Tensor) -> None:
-        """Compute gradients: their mean over all processes."""
+        """Compute gradients, averaged over all processes."""
         self._fabric.backward(loss)
 
     def no_sync(self, module: Any) -> AbstractContextManager[Any]:
-        """Let gradients of the passes inside the block stay in their process for now."""
+        """Do not exchange gradients between processes inside the block."""
         return self._fabric.no_backward_sync(module)
 
     def clip(self, module: Any, optimizer: Any, max_norm: float) -> None:
-        """Make gradients no longer than this."""
+        """Limit the norm of the gradients."""
         self._fabric.clip_gradients(module, optimizer, max_norm=max_norm)
 
     def broadcast(self, value: T) -> T:

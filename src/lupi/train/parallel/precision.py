@@ -1,6 +1,6 @@
-"""Whether this machine can compute in bfloat16: tried in a process of its own, which may crash.
+"""Check whether this machine can compute in bfloat16, in a process of its own, which may crash.
 
-Some CPUs, and many virtual ones, name instructions that they do not have.
+Some CPUs, and many virtual ones, announce instructions that they do not have.
 """
 
 import signal
@@ -15,10 +15,8 @@ from lupi.errors import LupiError
 
 
 @cache
-def check_precision(precision: str) -> None:
-    """Refuse a precision that this machine does not have."""
-    if precision != "bf16-mixed":
-        return
+def check_bfloat16() -> None:
+    """Raise an error if this machine can't train in bfloat16."""
     if torch.cuda.is_available():
         if not torch.cuda.is_bf16_supported(including_emulation=False):
             raise LupiError("train.precision: this GPU has no bfloat16; use 32-true")
@@ -34,7 +32,7 @@ def check_precision(precision: str) -> None:
 
 
 def _try_bfloat16() -> None:
-    """Train the kinds of layers that networks here have."""
+    """Train the kinds of layers that the networks of lupi have."""
     convolution, linear = nn.Conv2d(1, 16, 3, padding=1), nn.Linear(16 * 64, 32)
     recurrent = nn.LSTM(32, 32, batch_first=True)
     with torch.autocast("cpu", torch.bfloat16):

@@ -1,4 +1,4 @@
-"""The processes that train one run together: those that torchrun started, or this one alone."""
+"""The processes that train one run: those that torchrun started, or this one alone."""
 
 import contextlib
 import os
@@ -11,18 +11,18 @@ from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 
 from lupi.errors import LupiError
-from lupi.train.parallel.precision import check_precision
+from lupi.train.parallel.precision import check_bfloat16
 from lupi.train.settings import TrainSettings
 
 T = TypeVar("T")
 
 
 class Processes(Protocol):
-    """Where training takes place: device, precision, and who else takes part."""
+    """Where training runs: device, precision, and the processes that share it."""
 
     count: int
     rank: int
-    """Of this process; the first, 0, writes the record."""
+    """Rank of this process. The first, 0, writes the record."""
     device: torch.device
 
     def place(self, module: nn.Module) -> None:
@@ -30,7 +30,7 @@ class Processes(Protocol):
         ...
 
     def as_input(self, values: T) -> T:
-        """Return data as a network sees it in training: on its device, in its precision."""
+        """Return data on the device and in the precision of training."""
         ...
 
     def wrap(self, module: nn.Module, optimizer: Optimizer) -> tuple[Any, Any]:
@@ -38,15 +38,15 @@ class Processes(Protocol):
         ...
 
     def backward(self, loss: Tensor) -> None:
-        """Compute gradients: over all processes, their mean."""
+        """Compute gradients, averaged over all processes."""
         ...
 
     def no_sync(self, module: Any) -> AbstractContextManager[Any]:
-        """Let gradients of the passes inside the block stay in their process for now."""
+        """Do not exchange gradients between processes inside the block."""
         ...
 
     def clip(self, module: Any, optimizer: Any, max_norm: float) -> None:
-        """Make gradients no longer than this."""
+        """Limit the norm of the gradients."""
         ...
 
     def broadcast(self, value: T) -> T:
@@ -64,7 +64,8 @@ class OneProcess:
     count, rank = 1, 0
 
     def __init__(self, precision: str, device: str = "auto") -> None:
-        check_precision(precision)
+        if precision == "bf16-mixed":
+            check_bfloat16()
         self._precision = precision
         self.device = find_device(device)
 
@@ -75,7 +76,7 @@ class OneProcess:
             module.double()
 
     def as_input(self, values: T) -> T:
-        """Return data as a network sees it in training: on its device, in its precision."""
+        """Return data on the device and in the precision of training."""
         if self._precision != "64-true" and self.device.type == "cpu":
             return values
         to_double = self._precision == "64-true"
@@ -97,11 +98,11 @@ class OneProcess:
         loss.backward()
 
     def no_sync(self, module: Any) -> AbstractContextManager[Any]:
-        """Do nothing: there is nobody to tell."""
+        """Do nothing: there is no other process."""
         return contextlib.nullcontext()
 
     def clip(self, module: Any, optimizer: Any, max_norm: float) -> None:
-        """Make gradients no longer than this."""
+        """Limit the norm of the gradients."""
         weights = [w for group in optimizer.param_groups for w in group["params"]]
         torch.nn.utils.clip_grad_norm_(weights, max_norm, error_if_nonfinite=True)
 
@@ -145,7 +146,7 @@ def find_device(name: str) -> torch.device:
 
 
 class _InPrecision:
-    """A module whose calls are in a precision."""
+    """A module that is called in a given precision."""
 
     def __init__(
         self, module: nn.Module, precision: Callable[[], AbstractContextManager[None]]
@@ -158,7 +159,7 @@ class _InPrecision:
 
 
 def map_tensors(values: T, change: Callable[[Tensor], Tensor]) -> T:
-    """Return values with every tensor changed: a tensor, or a (named) tuple of such values."""
+    """Return a tensor, or a (named) tuple of such values, with `change` applied to each tensor."""
     changed: Any = values
     if isinstance(values, Tensor):
         changed = change(values)
@@ -169,8 +170,8 @@ def map_tensors(values: T, change: Callable[[Tensor], Tensor]) -> T:
     return result
 
 
-def together(settings: TrainSettings) -> Processes:
-    """Return all processes that torchrun started; this one alone where it did not."""
+def start_processes(settings: TrainSettings) -> Processes:
+    """Join the processes that torchrun started; without torchrun, return this process alone."""
     n_processes = int(os.environ.get("WORLD_SIZE", 1))
     if n_processes == 1 or not distributed.is_torchelastic_launched():
         return OneProcess(settings.precision, settings.device)

@@ -1,4 +1,4 @@
-"""A finished run, read back: its task, its rows and its trained student."""
+"""Read a finished run: its settings, its task and its trained student."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,21 +19,21 @@ HELPERS = "checkpoint/method.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """What a run was, and the student it left."""
+    """A finished run and its student."""
 
     folder: Path
     settings: RunSettings
     task: Task
     method: Method
-    """With the student of its best epoch, in `eval()`; helper networks are freshly initialised."""
+    """Method with the student of its best epoch, in `eval()`; helper networks are not loaded."""
 
     @property
     def student(self) -> nn.Module:
-        """The trained network, without anything of the method."""
+        """Trained network, without any part of the method."""
         return self.method.student()
 
     def load_helpers(self) -> None:
-        """Give the method the helper networks of its best epoch, too."""
+        """Load the helper networks of the best epoch, too."""
         path = self.folder / HELPERS
         if not path.exists():
             raise LupiError(
@@ -63,7 +63,7 @@ def find_run(folder: Path) -> Path:
 
 
 def read_finished(folder: Path) -> FinishedRun:
-    """Read a finished run: see `find_run`."""
+    """Read a finished run from its folder, or from a folder that contains only this run."""
     folder = find_run(folder)
     if not (folder / STUDENT).exists():
         raise LupiError(

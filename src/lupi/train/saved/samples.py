@@ -1,4 +1,4 @@
-"""A few training rows of a run, kept for the report: images or texts with the noise they had."""
+"""Save a few training rows of a run for the report: images or texts with their noise."""
 
 from pathlib import Path
 from typing import Any
@@ -23,19 +23,19 @@ def write_samples(
     preprocessing: dict[str, Any],
     processes: Processes,
 ) -> None:
-    """Keep rows with x* as samples.npz (images) or samples.json (texts).
+    """Save rows with x* to samples.npz (images) or samples.json (texts).
 
-    A method without noise at places that x* marks has nothing to show.
+    Nothing is saved for a method without noise at the places that x* marks.
     """
     if method.sees_xstar_at_test:
         return
     batch = next(iter(splits.train.batches(4 * N_SAMPLES)))
     if task.places is None or batch.xstar is None or batch.has_xstar is None:
         return
-    shown = batch.select(batch.has_xstar.nonzero()[:N_SAMPLES, 0])
-    if not len(shown.y):
+    rows = batch.select(batch.has_xstar.nonzero()[:N_SAMPLES, 0])
+    if not len(rows.y):
         return
-    batch = processes.as_input(shown)
+    batch = processes.as_input(rows)
     method.eval()
     logvars = method.logvars(batch)
     if not logvars:
@@ -43,11 +43,11 @@ def write_samples(
     with torch.no_grad():
         output = method.predict(batch.x).cpu()
     if task.places == "words":
-        samples = text_samples(shown, output, logvars, preprocessing)
+        samples = text_samples(rows, output, logvars, preprocessing)
         if samples:
             write_text_samples(folder / "samples.json", samples)
     else:
-        _write_images(folder / "samples.npz", shown, output.argmax(1), logvars)
+        _write_images(folder / "samples.npz", rows, output.argmax(1), logvars)
 
 
 def text_samples(
@@ -56,10 +56,10 @@ def text_samples(
     """Return the texts of a batch with x*, and the variance at each word.
 
     Args:
-        batch: word numbers (B, T) and regions (B, 1, T).
-        output: of the student, (B, n).
-        logvars: by site; those with a value per word, (B, T, channels), are shown.
-        preprocessing: of the task, with the words behind the numbers.
+        batch: Word numbers (B, T) and regions (B, 1, T).
+        output: Outputs of the student, (B, n).
+        logvars: Log-variances by site; those with values per word, (B, T, channels), are saved.
+        preprocessing: Preprocessing of the task, with the words that the numbers stand for.
     """
     assert batch.xstar is not None
     n_places = batch.x.shape[1]
@@ -77,22 +77,22 @@ def text_samples(
             words=tuple(names[number] for number in batch.x[i, :n].tolist()),
             region=tuple(batch.xstar[i, 0, :n].tolist()),
             variances={site: tuple(v[i, :n].tolist()) for site, v in variances.items()},
-            label=_shown(batch.y[i], target),
-            prediction=_shown(output[i].argmax() if "classes" in target else output[i, 0], target),
+            label=_format(batch.y[i], target),
+            prediction=_format(output[i].argmax() if "classes" in target else output[i, 0], target),
         )
         for i, n in enumerate(lengths)
     ]
 
 
 def _lengths(batch: Batch) -> list[int]:
-    """Return up to which place each text has words, or a region; a few hundred at most."""
+    """Return the length of each text, a few hundred words at most."""
     assert batch.xstar is not None
     taken = (batch.x > 0) | (batch.xstar[:, 0] > 0)
     places = torch.arange(1, taken.shape[1] + 1)
     return [min(int(n), MOST_WORDS) for n in (taken * places).amax(1)]
 
 
-def _shown(value: Tensor, target: dict[str, Any]) -> str:
+def _format(value: Tensor, target: dict[str, Any]) -> str:
     """Return a class or a number as the target column has it."""
     if "classes" in target:
         return str(target["classes"][int(value)])
@@ -100,7 +100,7 @@ def _shown(value: Tensor, target: dict[str, Any]) -> str:
 
 
 def _write_images(path: Path, batch: Batch, prediction: Tensor, logvars: Any) -> None:
-    """Keep images with their region and the variance at each site with a map."""
+    """Save images, their regions, and the variance at each site that has a map."""
     assert batch.xstar is not None
     pixels = (batch.x * 255).round().byte().permute(0, 2, 3, 1)  # (k, H, W, C)
     tensors = {

@@ -1,4 +1,4 @@
-"""The student of a translation run, from its folder: weights and vocabularies, no data, no x*."""
+"""Load the student of a translation run: weights and vocabularies, without data or x*."""
 
 from pathlib import Path
 
@@ -19,26 +19,23 @@ def load_translator(folder: Path, beam: int | None = None) -> Translator:
     """Return the student of a finished run, ready to translate.
 
     Args:
-        folder: of the run: see `find_run`.
-        beam: hypotheses of each sentence; by default the run's setting.
+        folder: Folder of the run, or a folder that contains only this run.
+        beam: Number of hypotheses per sentence; by default as in the run.
     """
     folder = find_run(folder)
     run = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
-    if run.task.get("name") != "translation":
-        raise LupiError(f"{folder} is a run of task {run.task.get('name')}, not of translation")
+    if not isinstance(run.task, TranslationSettings):
+        raise LupiError(f"{folder} is a run of task {run.task.name}, not of translation")
     if find_method(run.method).sees_xstar_at_test:
         raise LupiError(f"{folder} is a run of {run.method}, which can't translate without x*")
     if not (folder / STUDENT).exists():
         raise LupiError(f"{folder} left no student ({STUDENT}): it diverged before its first score")
-    options = {key: value for key, value in run.task.items() if key != "name"}
-    settings = TranslationSettings.parse(options, "task")
-    if beam is not None:
-        settings = settings.model_copy(update={"beam": beam})
+    settings = run.task if beam is None else run.task.model_copy(update={"beam": beam})
     source, target = load_vocabulary(folder, "source"), load_vocabulary(folder, "target")
-    network = TranslationNetworkSettings.parse(run.network, "network")
     weights = load_weights(folder / STUDENT)
+    assert isinstance(run.network, TranslationNetworkSettings)
     with torch.device("meta"):  # sizes alone: nothing is allocated for settings of any size
-        net = build_network(network, len(source), len(target))
+        net = build_network(run.network, len(source), len(target))
     try:
         net.load_state_dict(weights, assign=True)
         net.float()

@@ -121,7 +121,7 @@ class Streamed:
         """Where every finding is listed."""
         return file_name(self.train.shards.root, ABOUT)
 
-    def found(self) -> dict[str, int]:
+    def finding_counts(self) -> dict[str, int]:
         """Count what is worth recording: images without x*, and each kind of finding."""
         without = int((~self.train.rows.has).sum())
         return {"training image without x*": without, **self.findings.counts()}

@@ -1,4 +1,4 @@
-"""A look at the data of a comparison before its first run: facts, and what to be warned of."""
+"""Check the data of a comparison before its first run: facts and warnings."""
 
 from typing import NamedTuple
 
@@ -12,23 +12,23 @@ from lupi.preflight import features, outlook
 from lupi.preflight.relation import Relation, Ridge, compare_features, relation
 
 MAX_ROWS = 500
-"""Training rows that are looked at."""
+"""Maximum number of training rows that are checked."""
 MIN_ROWS = 20
-"""With fewer rows no relation would be seen."""
+"""With fewer rows, no relation could be detected."""
 N_MISPLACED = 39
-"""Sets of regions made by chance that the real ones are compared with."""
+"""Number of sets of random regions that the real ones are compared with."""
 COVERS_ALL = 0.95
 
 
 class Preflight(NamedTuple):
-    """What was found."""
+    """Facts about the data, and warnings."""
 
     facts: tuple[Fact, ...]
     warnings: tuple[str, ...]
 
 
-def look_at(task: Task, size: int, seed: int) -> Preflight:
-    """Look at the rows of a run: one as large as any of the comparison."""
+def check_data(task: Task, size: int, seed: int) -> Preflight:
+    """Check the rows of a run, which should be as large as any of the comparison."""
     splits = task.splits(size, seed)
     n_rows = [len(split) for split in (splits.train, splits.val, splits.test)]
     facts = [*task.facts, Fact("rows", _rows(*n_rows)), Fact("replicates", _replicates(task, size))]
@@ -80,7 +80,7 @@ def _coverage(known: Batch, warnings: list[str]) -> str:
 
 
 def _related(known: Batch, task: Task, warnings: list[str]) -> str:
-    """Say whether x* relates to y; add a warning if nothing of the kind can be seen."""
+    """Return whether x* relates to y, in words; add a warning if no relation is detected."""
     rng = np.random.default_rng(0)
     y = features.of_target(known.y)
     assert known.xstar is not None

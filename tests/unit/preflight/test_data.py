@@ -8,12 +8,12 @@ from PIL import Image
 
 from lupi.comparison.plan import make_plan
 from lupi.comparison.settings import ComparisonSettings
-from lupi.preflight.look import Preflight, look_at
+from lupi.preflight.data import Preflight, check_data
 from lupi.records import read_comparison, write_comparison
-from lupi.tasks.registry import build_task
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 from made_images import image_folder
+from made_runs import task_from
 from made_table import HEADER, rows, settings_of, table_task, write_csv
 from small_comparison import RAW
 
@@ -23,7 +23,7 @@ def texts(found: Preflight) -> dict[str, str]:
 
 
 def test_a_table() -> None:
-    found = look_at(table_task().for_run(60, 0), 60, 0)
+    found = check_data(table_task().for_run(60, 0), 60, 0)
     facts = texts(found)
     assert facts["rows"] == "60 training (largest size), 24 validation, 36 test"
     assert facts["replicates"] == (
@@ -43,7 +43,7 @@ def test_classes_of_a_table_and_cells_that_are_no_numbers(tmp_path: Path) -> Non
     made[7][HEADER.index("km")] = "far"
     path = write_csv(tmp_path / "a.csv", made)
     task = TableTask(settings_of(path, "late"), TableNetworkSettings()).for_run(60, 0)
-    facts = texts(look_at(task, 60, 0))
+    facts = texts(check_data(task, 60, 0))
     counts = [row[-1] for row in made]
     n_in_time, n_late = counts.count("in time"), counts.count("late")
     assert facts["y"] == f"late, one of 2 classes: in time {n_in_time}, late {n_late}"
@@ -55,7 +55,7 @@ def test_xstar_that_relates_to_nothing(tmp_path: Path) -> None:
     made = [[*row[:5], f"{rng.normal():.3f}", f"{rng.normal():.3f}", *row[7:]] for row in rows()]
     path = write_csv(tmp_path / "a.csv", made)
     task = TableTask(settings_of(path), TableNetworkSettings()).for_run(60, 0)
-    (warning,) = look_at(task, 60, 0).warnings
+    (warning,) = check_data(task, 60, 0).warnings
     assert warning.startswith("x* shows no relation to y, to the residual of a linear model of x")
 
 
@@ -68,12 +68,12 @@ def test_xstar_that_says_how_good_a_label_is(tmp_path: Path) -> None:
         made.append([f"{x:.4f}", f"{noise}", f"{x + noise * rng.normal():.4f}"])
     path = write_csv(tmp_path / "a.csv", made, ["x", "noise", "y"])
     settings = settings_of(path, "y", privileged=["noise"], ignore=[])
-    found = look_at(TableTask(settings, TableNetworkSettings()).for_run(120, 0), 120, 0)
+    found = check_data(TableTask(settings, TableNetworkSettings()).for_run(120, 0), 120, 0)
     assert found.warnings == ()
 
 
 def digits(**changes: Any) -> Preflight:
-    return look_at(build_task({"name": "digits", **changes}, {}).for_run(100, 0), 100, 0)
+    return check_data(task_from({"name": "digits", **changes}, {}).for_run(100, 0), 100, 0)
 
 
 def test_digits() -> None:
@@ -96,7 +96,7 @@ def pets(root: Path, mask: Any, **changes: Any) -> Preflight:
     settings = {"root": str(root / "pets"), "masks": "annotations/trimaps", "image_size": 16}
     held_out = {"n_val": 2, "n_test": 2, "cache": str(root / "cache")}
     task = {"name": "image-folder", **settings, **held_out, **changes}
-    return look_at(build_task(task, {}).for_run(20, 0), 20, 0)
+    return check_data(task_from(task, {}).for_run(20, 0), 20, 0)
 
 
 def test_trimaps_cover_everything_until_their_values_are_named(tmp_path: Path) -> None:
