@@ -56,14 +56,16 @@ class _Beam:
 
 
 GROUP = 64
-"""Continuations whose maximum is looked at before any of them is."""
+"""Words whose maximum is looked at before any of them is. Rows of logits are as long as a multiple
+of it, with -inf at the end: products are slow where the rows of the result are not aligned."""
 
 
 class _Writer:
     """A decoder and the sentences it translates, prepared for steps of one word.
 
     The projection of a word to the gates of the first layer is computed once for each word that
-    occurs, and what attention needs of the sentences once for all hypotheses and steps.
+    occurs, and what attention needs of the sentences once for all hypotheses and steps. The
+    biases of the output layer are weights of a one.
     """
 
     def __init__(self, decoder: Decoder, memory: Memory) -> None:
@@ -73,12 +75,16 @@ class _Writer:
         self._weights = [weight.t() for weight in decoder.step_weights()]
         self._biases = decoder.step_biases()
         self._join = decoder.join.weight[:, decoder.n_units :].t()
-        n_words = decoder.embedding.num_embeddings
+        self.n_words = n_words = decoder.embedding.num_embeddings
+        every = torch.cat([decoder.words.weight, decoder.words.bias[:, None]], 1)
+        padding = every.new_zeros(-n_words % GROUP, every.shape[1])
+        padding[:, -1] = -torch.inf
+        self._words = torch.cat([every, padding]).t().contiguous()  # (H + 1, V)
         self._gates = self._keys.new_empty(n_words, 4 * decoder.n_units)
         self._is_known = torch.zeros(n_words, dtype=torch.bool, device=self._keys.device)
 
     def step(self, words: Tensor, state: State) -> tuple[Tensor, Tensor, State]:
-        """Read words (N, K): return logits (N K, words), attention (N, K, S) and the states."""
+        """Read words (N, K): return logits (N K, V), attention (N, K, S) and the states."""
         below = state.output
         last_h, last_c = [], []
         for i, weight in enumerate(self._weights):
@@ -93,7 +99,7 @@ class _Writer:
         attention = scores.softmax(2)  # (N, K, S)
         context = torch.bmm(attention, self._values).flatten(0, 1)
         o = torch.addmm(context, below, self._join).tanh_()  # (N K, H)
-        logits = self._decoder.words(o)
+        logits = torch.cat([o, torch.ones_like(o[:, :1])], 1) @ self._words
         return logits, attention, State(torch.stack(last_h), torch.stack(last_c), o)
 
     def _gates_of(self, words: Tensor) -> Tensor:
@@ -155,9 +161,9 @@ def beam_search(
         n_words = logprobs.shape[1]
         looked = attention[..., :-1].argmax(2)  # (N, K)
         # The 2 K best continuations hold K that do not end.
-        total = logprobs.view(n, n_before, n_words).add_(scores[:, :, None]).view(n, -1)
-        total, flat = _topk(total, 2 * width)  # (N, 2 K)
+        total, flat = _topk(logprobs.view(n, n_before, n_words), scores, 2 * width)  # (N, 2 K)
         parent, word = flat // n_words, flat % n_words
+        word = word.clamp(max=writer.n_words - 1)  # where fewer than 2 K are possible
         ends = word == end
         last = length >= max_length[alive]
 
@@ -193,22 +199,21 @@ def beam_search(
     return [hypothesis for hypothesis in found if hypothesis is not None]
 
 
-def _topk(total: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k largest of each row (N, M) and their places.
+def _topk(logprobs: Tensor, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the k largest sums of logprobs (N, K, V) and scores (N, K), and their places in K V.
 
-    They are among the k groups with the largest maxima, so that few numbers have to be sorted.
+    They are among the k groups of words with the largest maxima, so that few have to be sorted.
     """
-    n_groups = total.shape[1] // GROUP
-    if n_groups < 2 * k:
+    if logprobs.shape[2] < k * GROUP:
+        total = (logprobs + scores[..., None]).flatten(1)
         return total.topk(min(k, total.shape[1]), dim=1)
-    grouped = total[:, : n_groups * GROUP].unflatten(1, (n_groups, GROUP))
-    best = grouped.amax(2).topk(k, dim=1, sorted=False).indices  # (N, k)
-    members = torch.arange(GROUP, device=total.device)
-    places = (best[..., None] * GROUP + members).flatten(1)
-    others = torch.arange(n_groups * GROUP, total.shape[1], device=total.device)
-    places = torch.cat([places, others.expand(len(total), -1)], 1)
-    values, chosen = total.gather(1, places).topk(k, dim=1)
-    return values, places.gather(1, chosen)
+    grouped = logprobs.unflatten(2, (-1, GROUP))  # (N, K, V / GROUP, GROUP)
+    largest = (grouped.amax(3) + scores[..., None]).flatten(1)
+    best = largest.topk(k, dim=1, sorted=False).indices  # (N, k)
+    among = grouped.flatten(1, 2).gather(1, best[..., None].expand(-1, -1, GROUP))
+    among = among + scores.gather(1, best // grouped.shape[2])[..., None]  # (N, k, GROUP)
+    values, chosen = among.flatten(1).topk(k, dim=1)
+    return values, best.gather(1, chosen // GROUP) * GROUP + chosen % GROUP
 
 
 def _of_parents(history: Tensor, parent: Tensor) -> Tensor:

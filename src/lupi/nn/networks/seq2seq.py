@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lupi.nn.networks.aligned import AlignedLinear
 from lupi.nn.networks.fed_steps import fed_steps
 
 PAD = 0
@@ -150,7 +151,7 @@ class Decoder(nn.Module):
         self.query = nn.Linear(n_units, n_units, bias=False)
         self.join = nn.Linear(2 * n_units, n_units, bias=False)
         self.output = nn.Dropout(dropout)
-        self.words = nn.Linear(n_units, n_words)
+        self.words = AlignedLinear(n_units, n_words)
         if tied:
             self.words.weight = self.embedding.weight
 
