@@ -24,7 +24,7 @@ def test_from_columns_to_verdict(tmp_path: Path, here: Here) -> None:
     write_csv(tmp_path / "deliveries.csv", made)
     arguments = ("compare", "deliveries.csv", *COLUMNS, *SHORT, "--workers", "1", "--json")
     _, printed, said = here(*arguments)
-    assert "warning: privileged column 'rain' alone gives the target away" in said
+    assert "warning: privileged column 'rain' alone predicts the target" in said
     assert "each seed draws its own training, validation and test rows from" in said
     assert max(map(len, said.partition("warning:")[0].splitlines())) <= 80
     facts = json.loads((tmp_path / "runs/deliveries/comparison.json").read_text())["facts"]
@@ -36,9 +36,9 @@ def test_from_columns_to_verdict(tmp_path: Path, here: Here) -> None:
         3,
     )
     assert [arm["classical"] for arm in summary["arms"]] == [False, False, True]
-    assert "'rain' alone gives the target away" in summary["warnings"][0]
+    assert "'rain' alone predicts the target" in summary["warnings"][0]
     page = (tmp_path / "runs/deliveries/report.html").read_text()
-    assert "alone gives the target away" in page
+    assert "alone predicts the target" in page
     text = here("report", "runs/deliveries")[1]
     assert "not a network, shown for comparison: linear" in text
     assert "0 of 3 runs to do" in here(*arguments)[2]

@@ -122,7 +122,7 @@ def test_images_files_and_folders(tmp_path: Path, here: Here) -> None:
     Path("pets/dogs/broken.png").write_bytes(b"nothing")
     code, _, said = here("predict", run, "pets/dogs")
     assert code == 2
-    assert "pets/dogs/broken.png: no image format" in said.replace("\n", " ")
+    assert "pets/dogs/broken.png: unknown image format" in said.replace("\n", " ")
     code, out, said = here("predict", run, "pets/dogs", "none.png", "--on-bad", "skip")
     assert (code, len(out.splitlines())) == (0, 8)
     assert "skipped 2 of 10 inputs" in said

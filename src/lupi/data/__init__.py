@@ -1,1 +1,1 @@
-"""Where rows come from: sources, nested subsets, x* and its controls. Knows no method."""
+"""Data: sources of rows, nested subsets, x* and its controls. Independent of methods."""

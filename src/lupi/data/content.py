@@ -1,4 +1,4 @@
-"""What files hold, in a few digits: data that changed are other data, whatever their name."""
+"""Fingerprints of file contents, to detect changed data."""
 
 import hashlib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What is wrong with data or had to be changed: it stops a task, or is counted."""
+"""Problems and changes found in data: they stop a task or are counted."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,11 +11,11 @@ OnBad = Literal["stop", "skip"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a file that its owner should know."""
+    """A problem or a change in a file."""
 
     file: str
     kind: str
-    """Counted by this, such as `zero-area box`."""
+    """Kind of finding, such as `zero-area box`."""
     detail: str = ""
 
     def __str__(self) -> str:
@@ -24,24 +24,24 @@ class Finding:
 
 @dataclass(slots=True)
 class Findings:
-    """Everything found so far. Under the policy `stop`, the first bad thing raises."""
+    """All findings so far. With the policy `stop`, the first problem raises an error."""
 
     on_bad: OnBad
     bad: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
-    """Not bad, and never a reason to stop, but it changed or left out something."""
+    """Changes that are not problems and never stop a task."""
 
     def add(self, file: str, kind: str, detail: str = "") -> None:
-        """Report something bad."""
+        """Report a problem."""
         self.bad.append(Finding(file, kind, detail))
         self.check()
 
     def note(self, file: str, kind: str, detail: str = "") -> None:
-        """Report something that is not bad."""
+        """Report a change."""
         self.notes.append(Finding(file, kind, detail))
 
     def check(self) -> None:
-        """Raise for the first bad thing if that is the policy."""
+        """Raise an error for the first problem if the policy is `stop`."""
         if self.bad and self.on_bad == "stop":
             raise LupiError(
                 f"{self.bad[0]}. Fix or remove it, or set task.on_bad to skip, which skips "
@@ -49,11 +49,11 @@ class Findings:
             )
 
     def counts(self) -> dict[str, int]:
-        """Return how often each kind was found."""
+        """Return the number of findings of each kind."""
         return dict(Counter(finding.kind for finding in (*self.bad, *self.notes)))
 
     def lines(self) -> list[str]:
-        """Say each kind in a line: how often, and the first file."""
+        """Return one line per kind: the count and the first file."""
         first: dict[str, Finding] = {}
         for finding in (*self.bad, *self.notes):
             first.setdefault(finding.kind, finding)

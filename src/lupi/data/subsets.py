@@ -1,4 +1,4 @@
-"""Nested subsets: the rows of a small training set are among those of a larger one."""
+"""Nested subsets: small training sets are subsets of larger ones."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from lupi.errors import LupiError
 def nested_rows(
     labels: NDArray[np.int64], size: int, seed: int, balanced: bool = True
 ) -> NDArray[np.int64]:
-    """Return `size` rows, nested in `size` for one seed, balanced over the classes or as frequent.
+    """Return `size` rows, nested for each seed, balanced over classes or with their frequencies.
 
     Each class is shuffled, and the classes are dealt in turns: the first `size` rows dealt. If
     not `balanced`, a class has its turn the more often the more rows it has.

@@ -157,7 +157,7 @@ def test_more_than_two_classes() -> None:
 
 def test_mistakes_are_named() -> None:
     X, y, XS = made(10)
-    with pytest.raises(LupiError, match="xstar has 5 rows and X has 10"):
+    with pytest.raises(LupiError, match="xstar has 5 rows, but X has 10"):
         SVMPlus().fit(X, y, xstar=XS[:5])
     with pytest.raises(LupiError, match=r"C=-1, xstar_weight=.*; both must be more than 0"):
         SVMPlus(-1).fit(X, y)

@@ -82,7 +82,7 @@ def test_what_the_table_warns_of_is_recorded(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [[*row, row[7]] for row in rows()], [*HEADER, "after"])
     task = {"path": str(path), "target": "hours", "privileged": ["after"], "ignore": ["late"]}
     plan = make_plan(ComparisonSettings.parse(table_comparison(task), ""))
-    assert "'after' alone gives the target away" in plan.warnings[0]
+    assert "'after' alone predicts the target" in plan.warnings[0]
     write_comparison(tmp_path, plan.settings.resolved(), plan.arms, plan.metric, [], plan.warnings)
     record = read_comparison(tmp_path)
     assert record.warnings == list(plan.warnings)

@@ -136,9 +136,9 @@ def test_facts_say_what_items_are_scored_against(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"items": None, "gold": "true"}, "gold: name the column with the items"),
-        ({"time": "x"}, "give either time or items"),
-        ({"gold": "who"}, "gold: 'a0' in column 'who' is never given as an answer"),
+        ({"items": None, "gold": "true"}, "gold needs a column with the items"),
+        ({"time": "x"}, "use either time or items"),
+        ({"gold": "who"}, "gold: 'a0' in column 'who' does not occur among the answers"),
         ({"gold": "sure"}, "gold: no column is called `sure`"),
     ],
 )

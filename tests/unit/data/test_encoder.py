@@ -115,7 +115,7 @@ def test_new_rows_need_the_columns_and_their_kind() -> None:
     encoder = TableEncoder.lay_out(frame).fit(frame)
     with pytest.raises(LupiError, match="no column 'a'; it has b"):
         encoder.transform(pd.DataFrame({"b": [1.0]}))
-    with pytest.raises(LupiError, match="column 'a' holds numbers, but 'two' in row 2"):
+    with pytest.raises(LupiError, match="column 'a' is numeric, but has 'two' in row 2"):
         encoder.transform(pd.DataFrame({"a": ["1", "two"]}))
 
 

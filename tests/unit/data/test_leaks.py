@@ -30,12 +30,14 @@ def test_a_privileged_column_that_is_the_target_in_other_words(tmp_path: Path, t
     words = {"late": "no", "in time": "yes"}
     made = [[*row, words.get(row[place]) or str(10 - 2 * float(row[place]))] for row in rows()]
     (found,) = leaks(tmp_path, made, target, [*HEADER, "after"], privileged=["rain", "after"])
-    assert found.startswith("privileged column 'after' alone gives the target away")
+    assert found.startswith("privileged column 'after' alone predicts the target")
 
 
 def test_a_privileged_column_that_is_a_feature(tmp_path: Path) -> None:
     (found,) = leaks(tmp_path, rows(), features=["km", "rain"])
-    assert found == "column 'rain' is privileged and a feature too: the student sees it at test"
+    assert (
+        found == "column 'rain' is both privileged and a feature: the student sees it at test time"
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_a_privileged_column_that_copies_a_feature(
     assert callable(change)
     made = [[*row, change(row[HEADER.index(copied)])] for row in rows()]
     (found,) = leaks(tmp_path, made, header=[*HEADER, "copy"], privileged=["rain", "copy"])
-    assert found.startswith(f"privileged column 'copy' says the same as feature '{copied}'")
+    assert found.startswith(f"privileged column 'copy' is equivalent to feature '{copied}'")
 
 
 @pytest.mark.parametrize("target", ["hours", "late"])
@@ -69,7 +71,7 @@ def test_rows_in_train_and_test(tmp_path: Path) -> None:
 
 def test_rows_that_stand_there_twice(tmp_path: Path) -> None:
     (found,) = leaks(tmp_path, [*rows(), *rows()[:30]])
-    assert found.startswith("30 of 150 rows repeat another row in every column")
+    assert found.startswith("30 of 150 rows are exact copies of other rows")
 
 
 def test_people_of_few_features_are_no_copies(tmp_path: Path) -> None:
@@ -106,4 +108,4 @@ def test_partial_xstar_is_looked_at_where_it_is(tmp_path: Path) -> None:
     (found,) = leaks(
         tmp_path, made, header=[*HEADER, "after"], privileged=["after"], ignore=HEADER[-1:]
     )
-    assert "'after' alone gives the target away" in found
+    assert "'after' alone predicts the target" in found

@@ -110,7 +110,7 @@ def test_held_out_files_need_no_rationale(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rationale": "label"}, "'label' is also named as text or rationale"),
+        ({"rationale": "label"}, "'label' is also the text or the rationale"),
         ({"rationale": ["review", "spans"]}, "the text column means tags"),
         ({"rationale": "review", "rationale_form": "spans"}, "the text column means tags"),
         ({"rationale_form": "tags"}, "tags are in the text"),
@@ -131,7 +131,7 @@ def test_a_file_without_any_rationale_or_row_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LupiError, match="column spans gives no row a rationale"):
         load_texts(settings_of(path))
     path = write_csv(tmp_path / "b.csv", [HEADER, ["", "good", [[0, 1]]]])
-    with pytest.raises(LupiError, match="holds no rows with text and target"):
+    with pytest.raises(LupiError, match="has no rows with text and target"):
         load_texts(settings_of(path, on_bad="skip"))
 
 
@@ -148,7 +148,7 @@ def test_unknown_words_are_absent() -> None:
     vocabulary = WordVocabulary(["film", "a"])
     assert vocabulary.encode(["a", "silly", "film"]).tolist() == [2, 0, 1]
     assert vocabulary.encode([]).tolist() == [0]
-    with pytest.raises(LupiError, match="names a word twice"):
+    with pytest.raises(LupiError, match="has a duplicate word"):
         WordVocabulary(["a", "a"])
 
 

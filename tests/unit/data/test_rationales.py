@@ -101,7 +101,7 @@ def test_tags_are_removed_and_become_spans() -> None:
     ("text", "message"),
     [
         ("a <r>film", "tag <r> is never closed"),
-        ("a film</r>", "tag </r> without a tag before it, at character 6"),
+        ("a film</r>", "tag </r> without an opening tag, at character 6"),
         ("a <r>silly <r>film</r></r>", "tag <r> inside <r>"),
         ("a <POS>film</NEG>", "tag </NEG> inside <POS>"),
     ],

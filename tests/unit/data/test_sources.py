@@ -112,9 +112,9 @@ def test_classes_by_number_and_by_name(tiny: Path) -> None:
     assert pick_classes(index, 2, findings)[0] == ["n00000000", "n00000001"]
     chosen = ("n00000002", "n00000000")
     assert pick_classes(index, chosen, findings)[0] == list(chosen)
-    with pytest.raises(LupiError, match="4 were asked for; there are 3"):
+    with pytest.raises(LupiError, match="got 4, but there are 3 classes"):
         pick_classes(index, 4, findings)
-    with pytest.raises(LupiError, match="named twice"):
+    with pytest.raises(LupiError, match="duplicate class name"):
         pick_classes(index, ("n00000000", "n00000000"), findings)
     with pytest.raises(LupiError, match="'dog' is not a class"):
         pick_classes(index, ("n00000000", "dog"), findings)

@@ -151,8 +151,8 @@ def test_rows_in_order_of_time(path: Path) -> None:
         ({"time": "weight"}, "time: column 'weight' is empty or not finite in row"),
         ({"time": "packed_at"}, "time: no column is called `packed_at`"),
         ({"groups": "weight"}, "groups: column 'weight' is empty in row"),
-        ({"groups": "van", "time": "sent"}, "give either time or groups"),
-        ({"split": "van", "test": "test.csv"}, "give either a split column, or files"),
+        ({"groups": "van", "time": "sent"}, "use either time or groups"),
+        ({"split": "van", "test": "test.csv"}, "use either a split column or files"),
     ],
 )
 def test_columns_that_can_not_divide_rows(
@@ -296,7 +296,7 @@ def test_rows_without_a_target_are_left_out_if_asked(tmp_path: Path) -> None:
 
 
 def test_an_unknown_encoding_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LupiError, match="no encoding is called 'latin9000'"):
+    with pytest.raises(LupiError, match="unknown encoding 'latin9000'"):
         settings_of(tmp_path / "a.csv", encoding="latin9000")
 
 

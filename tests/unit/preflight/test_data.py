@@ -47,7 +47,7 @@ def test_classes_of_a_table_and_cells_that_are_no_numbers(tmp_path: Path) -> Non
     counts = [row[-1] for row in made]
     n_in_time, n_late = counts.count("in time"), counts.count("late")
     assert facts["y"] == f"late, one of 2 classes: in time {n_in_time}, late {n_late}"
-    assert facts["cells"].startswith("column 'km': 1 of 200 cells are no numbers ('far')")
+    assert facts["cells"].startswith("column 'km': 1 of 200 cells are not numbers ('far')")
 
 
 def test_xstar_that_relates_to_nothing(tmp_path: Path) -> None:

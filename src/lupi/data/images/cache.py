@@ -9,7 +9,7 @@
                   about.json classes, sizes of the three parts, and everything found on the way
 
 The key is a fingerprint of the files of the source and of the settings that decide the content.
-A folder is written under another name and renamed when it is whole, so one that is there is good.
+A folder is written under a temporary name and renamed when complete, so an existing one is valid.
 """
 
 import json
@@ -39,7 +39,7 @@ ABOUT = "about.json"
 
 @dataclass(frozen=True, slots=True)
 class ImageSelection:
-    """Which images of a source, and in what form. All of it is part of the cache's key."""
+    """The selected images of a source and their form; all of it is part of the cache's key."""
 
     source: str
     """The source with its own settings, as text."""
@@ -51,7 +51,7 @@ class ImageSelection:
     n_test: int
     annotated_only: bool
     convert_modes: bool
-    """Whether greyscale, CMYK, 16-bit and other files are converted, or bad."""
+    """Whether greyscale, CMYK, 16-bit and other files are converted or rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Loaded:
     keys: NDArray[np.uint64]
     """Of all images, made of their names."""
     held_out: tuple[Part, ...]
-    """Parts that the source does not have, and that were taken out of its training images."""
+    """Parts that the source does not have and that were taken from its training images."""
 
     @property
     def about(self) -> str:
@@ -133,7 +133,7 @@ def _open(folder: Path, findings: Findings) -> Loaded:
         held_out = tuple(part for part in PARTS if part in about["held_out"])
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise LupiError(
-            f"task.cache: {folder} is damaged ({error}); delete it, and it is made again"
+            f"task.cache: {folder} is damaged ({error}); delete it to rebuild it"
         ) from None
     findings.check()
     train, val, test = parts
@@ -179,13 +179,13 @@ def _build(
 
 
 def check_sizes(sizes: dict[Part, int], train_y: NDArray[np.int64], classes: Sequence[str]) -> None:
-    """Refuse classes without a training image, and parts without any."""
+    """Raise an error for classes without training images and for empty parts."""
     counts = np.bincount(train_y, minlength=len(classes))
     if not counts.all():
         raise LupiError(
-            f"class {classes[int(counts.argmin())]} is left without a training image that can "
-            "be used: name the classes to use in task.classes"
+            f"class {classes[int(counts.argmin())]} has no usable training image left: "
+            "choose other classes with task.classes"
         )
     for part in ("val", "test"):
         if not sizes[part]:
-            raise LupiError(f"there are no {part} images of these classes that can be used")
+            raise LupiError(f"there are no usable {part} images of these classes")

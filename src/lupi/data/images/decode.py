@@ -1,8 +1,8 @@
 """Bytes of a file to pixels of a fixed size, its boxes and mask along with it.
 
-What is shown of an image is a window of it, in its own pixels: the largest square in the middle
-(`crop`), or all of it (`squash`). Image, mask and boxes go through the same window. The
-orientation that a camera wrote into a file is not applied, as annotations are mostly without it.
+The visible part of an image is a window in its own pixels: the largest centre square (`crop`), or
+all of it (`squash`). Image, mask and boxes use the same window. The EXIF orientation is not
+applied, because annotations usually ignore it.
 """
 
 import io
@@ -42,7 +42,7 @@ class Decoded(NamedTuple):
 
 @contextmanager
 def refusing_bombs() -> Iterator[None]:
-    """Let Pillow refuse oversized images instead of warning; around a whole loop, as it costs."""
+    """Let Pillow raise an error for oversized images instead of a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         yield
@@ -68,7 +68,7 @@ def decode_mask(
     """
     image = _open(data)
     if image.size != size:
-        raise BadImageError(f"it has {image.size} pixels, its image {size}")
+        raise BadImageError(f"the mask has {image.size} pixels, its image {size}")
     image = _loaded(image)
     if image.mode in ("RGBA", "LA"):  # opaque black is no object
         image = _rgb(image)
@@ -136,7 +136,7 @@ def _loaded(image: Image.Image) -> Image.Image:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, UnidentifiedImageError):
-        return f"no image format is recognised in it; known: {', '.join(FORMATS)}"
+        return f"unknown image format; supported: {', '.join(FORMATS)}"
     return str(error) or type(error).__name__
 
 

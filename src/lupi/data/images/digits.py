@@ -30,17 +30,17 @@ Floats = NDArray[np.float32]
 
 
 class DigitsSettings(TaskSettings):
-    """What the images look like."""
+    """Settings of the images."""
 
     name: Literal["digits"] = "digits"
     image_size: int = Field(24, ge=16, le=128)
     """Height and width in pixels."""
     n_fragments: int = Field(5, ge=0, le=50)
-    """Pieces of other digits around the digit."""
+    """Number of fragments of other digits."""
     noise: float = Field(0.1, ge=0, le=1)
     """Standard deviation of the pixel noise; white is 1."""
     data_seed: int = Field(0, ge=0)
-    """Changes the images of every seed."""
+    """Seed of the images; changes them for every seed."""
 
 
 @lru_cache(maxsize=12)

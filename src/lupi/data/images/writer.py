@@ -72,8 +72,8 @@ class ImageWriter:
         free = shutil.disk_usage(folder).free
         if (needed := n_items * 3 * side * side) > free:
             raise LupiError(
-                f"task.cache: {needed / 2**30:.1f} GiB are needed in {folder.parent}, "
-                f"{free / 2**30:.1f} are free; choose another folder, or fewer images (n_train)"
+                f"task.cache: {folder.parent} needs {needed / 2**30:.1f} GiB, but "
+                f"{free / 2**30:.1f} are free; choose another folder or fewer images (n_train)"
             )
         self.x = self._file("x", (n_items, 3, side, side))
         self.masks: NDArray[np.uint8] | None = None

@@ -1,7 +1,7 @@
-"""Several answers to one item, a row each: held-out items are scored once.
+"""Several answers to one item, one row each; held-out items are scored once.
 
-Training rows are the answers as they are. A held-out item is one row, whose target is the item's
-true one (`gold`) or what its answers say together: the majority, or the mean of numbers.
+Training rows are single answers. A held-out item is one row, whose target is the item's true target
+(`gold`), or the majority or the mean of its answers.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from lupi.errors import LupiError
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Which column names the item that a row answers, and which one its true target."""
+    """The columns with the item of each answer and with its true target."""
 
     items: str
     gold: str | None
@@ -40,7 +40,7 @@ class Answers:
         return once._replace(y=self._together(rows.y, number[item], len(order)))
 
     def describe(self, rows: Labelled) -> str:
-        """Say how many items there are, and what held-out ones are scored against."""
+        """Describe the number of items, and the target of held-out items."""
         n_items = rows.frame[self.items].nunique()
         together = "the majority of their answers" if self.classes else "the mean of their answers"
         return (
@@ -49,7 +49,7 @@ class Answers:
         )
 
     def _together(self, y: NDArray[Any], item: Codes, n_items: int) -> NDArray[Any]:
-        """Return what the answers to each item say: of a tie, the class with more answers."""
+        """Return the majority (ties: the more frequent class) or mean of each item's answers."""
         if not self.classes:
             means: NDArray[Any] = np.bincount(item, weights=y) / np.bincount(item)
             return means
@@ -62,7 +62,7 @@ class Answers:
 def answers_of(
     given: Mapping[Part, Labelled], classes: tuple[str, ...], settings: TableSettings
 ) -> Answers | None:
-    """Return how held-out items are scored; None where every row is an item of its own."""
+    """Return how held-out items are scored; None if there are no items."""
     if settings.items is None:
         return None
     all_drawn = len(given) < len(("train", "val", "test"))
@@ -73,12 +73,12 @@ def answers_of(
 
 
 def true_targets(rows: Labelled, column: str, classes: tuple[str, ...]) -> NDArray[Any]:
-    """Return the true targets of rows, as the task has them; refuse what is none."""
+    """Return the true targets of rows; raise an error for invalid ones."""
     values = rows.frame[column]
     if values.isna().any():
         raise LupiError(
             f"gold: column {column!r} is empty in {int(values.isna().sum())} of {len(values)} rows "
-            "that may be held out: fill it, or let a split column keep those rows for training"
+            "that may be held out: fill it, or use a split column to keep those rows for training"
         )
     if not classes:
         if not is_number(values):
@@ -90,5 +90,5 @@ def true_targets(rows: Labelled, column: str, classes: tuple[str, ...]) -> NDArr
     found = [text or "" for text in texts(values)]
     unknown = next((text for text in found if text not in place), None)
     if unknown is not None:
-        raise LupiError(f"gold: {unknown!r} in column {column!r} is never given as an answer")
+        raise LupiError(f"gold: {unknown!r} in column {column!r} does not occur among the answers")
     return np.array([place[text] for text in found], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Cells that are no numbers in columns of numbers: they count as missing, and are named."""
+"""Cells that are not numbers in numeric columns: they count as missing and are reported."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOSTLY = 0.9
-"""A column whose cells are numbers to this extent is a column of numbers."""
+"""Minimum share of numbers in a numeric column."""
 SOME = 0.5
-"""With this share of numbers a column of categories may be meant as numbers."""
+"""Share of numbers above which a column of categories may be meant as numeric."""
 FREE_TEXT = 0.5
-"""With this share of different texts a column holds names or sentences."""
+"""Share of distinct texts above which a column holds names or sentences."""
 N_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class BadCells:
-    """Cells of a column of numbers that are none and count as missing."""
+    """Cells of a numeric column that are not numbers and count as missing."""
 
     column: str
     n: int
@@ -29,18 +29,18 @@ class BadCells:
 
     @property
     def sentence(self) -> str:
-        """What was done with them."""
+        """A sentence that reports them."""
         shown = ", ".join(repr(text) for text in self.examples)
         return (
-            f"column {self.column!r}: {self.n:,} of {self.n_rows:,} cells are no numbers "
-            f"({shown}); the column counts as numbers, these cells as missing"
+            f"column {self.column!r}: {self.n:,} of {self.n_rows:,} cells are not numbers "
+            f"({shown}); the column is numeric, and these cells count as missing"
         )
 
 
 def read_numbers(
     frame: "pd.DataFrame", columns: Sequence[str], decimal: str = "."
 ) -> "tuple[pd.DataFrame, list[BadCells]]":
-    """Return a frame whose columns of numbers but for a few cells are numbers.
+    """Convert columns that are numeric except for a few cells.
 
     Args:
         frame: as it was read.

@@ -1,6 +1,6 @@
-"""Which rows of a table are for training, validation and test: drawn anew by each seed.
+"""The split of a table into training, validation and test rows, drawn by each seed.
 
-Rows are drawn class by class, group by group, or cut in order of time, which no seed changes.
+Rows are drawn by class or by group, or split in order of time, which is the same for every seed.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """How rows are divided into training rows and those parts that have a fraction."""
+    """How rows are split into training rows and the parts with a fraction."""
 
     n_rows: int
     fracs: Mapping[Part, float]
@@ -78,8 +78,8 @@ class Division:
             if not (drawn == part).any():
                 raise LupiError(
                     f"groups: none of the {len(sizes)} groups fits into {frac:.0%} of "
-                    f"{self.n_rows:,} rows for {part}; the smallest has {sizes.min():,}: raise "
-                    f"task.{part}_frac, or give files or a split column"
+                    f"{self.n_rows:,} rows for {part}; the smallest has {sizes.min():,}: increase "
+                    f"task.{part}_frac, or use files or a split column"
                 )
         return {part: np.flatnonzero(drawn == part) for part in ("train", *self.fracs)}
 
@@ -94,7 +94,7 @@ class Division:
                 rest = rest[time[rest] < start]
         if not len(rest):
             raise LupiError(
-                f"time: the {len(np.unique(time))} different times of {self.n_rows:,} rows leave "
+                f"time: the {len(np.unique(time))} distinct times of {self.n_rows:,} rows leave "
                 "no rows for training before validation and test"
             )
         return {"train": rest, **parts}
@@ -110,5 +110,5 @@ def check_classes(labels: Codes, names: tuple[str, ...], target: str, n_parts: i
         if count < n_parts:
             raise LupiError(
                 f"class {name!r} of {target!r} has {count} row(s); {n_parts} are needed for "
-                "training, validation and test: join it with another class, or leave its rows out"
+                "training, validation and test: merge it with another class, or drop its rows"
             )

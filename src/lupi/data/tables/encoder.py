@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 ColumnKind = Literal["number", "category", "date"]
 
 MAX_CATEGORIES = 32
-"""The most frequent ones have a place of their own, the others share one."""
+"""Number of categories with their own column; the others share one."""
 MAX_PRIVILEGED = 4096
 """As many have one in x*, such as annotators: the first layer of a method is then an embedding."""
 MIN_ROWS = 2
-"""A category in fewer rows than this is one of the others."""
+"""Categories in fewer rows than this count as other."""
 LARGEST = 10.0
-"""Standard deviations from the mean at which a number is cut off."""
+"""Numbers are clipped at this many standard deviations."""
 CYCLES = (365.2425, 7.0, 1.0)
 """Days in a year, a week, a day."""
 
@@ -37,20 +37,20 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How one column becomes `width` numbers."""
+    """The encoding of one column as `width` numbers."""
 
     name: str
     kind: ColumnKind
     categories: tuple[str, ...] = ()
     indicator: bool = False
-    """Whether a last number tells that the value is missing."""
+    """Whether the last number indicates missing values."""
     shift: tuple[float, ...] = ()
     factor: tuple[float, ...] = ()
-    """0 where the training rows tell nothing: a constant, a category that none of them has."""
+    """0 for constants and for categories without training rows."""
 
     @property
     def width(self) -> int:
-        """How many numbers it becomes."""
+        """Number of encoded values."""
         raw = {"number": 1, "category": len(self.categories) + 1, "date": 1 + 2 * len(CYCLES)}
         return raw[self.kind] + self.indicator
 
@@ -90,8 +90,8 @@ class Column:
 class TableEncoder:
     """Maps rows of a table to vectors (N, width).
 
-    `lay_out` decides what becomes of each column, `fit` takes means and scales: both from the
-    training rows of a run, so that the vectors of another run may have another length.
+    `lay_out` determines the encoding of each column, and `fit` its means and scales, both from the
+    training rows of a run. So the length of the vectors may differ between runs.
     """
 
     columns: tuple[Column, ...]
@@ -163,7 +163,7 @@ class TableEncoder:
 
 
 def is_number(values: "pd.Series[Any]") -> bool:
-    """Whether a column holds numbers; truth values are categories."""
+    """Whether a column is numeric; booleans are categories."""
     return values.dtype.kind in "iuf"
 
 
@@ -178,7 +178,7 @@ def _text(value: Any) -> str:
 
 
 def column_kinds(frame: "pd.DataFrame", categorical: Sequence[str] = ()) -> dict[str, ColumnKind]:
-    """Return what each column holds: the schema of a file, for which all its rows count."""
+    """Return the kind of each column, determined from all rows of a file."""
     return {str(name): _kind(frame[name], name in categorical) for name in frame.columns}
 
 
@@ -215,8 +215,8 @@ def _numbers(values: "pd.Series[Any]", name: str) -> Floats:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise LupiError(
-            f"column {name!r} holds numbers, but {format_value(values.iloc[row])} in row {row + 1}"
-            "; correct it, or leave it empty if it is missing"
+            f"column {name!r} is numeric, but has {format_value(values.iloc[row])} in row {row + 1}; "
+            "correct it, or leave the cell empty"
         )
     return np.where(np.isfinite(numbers), numbers, np.nan)
 

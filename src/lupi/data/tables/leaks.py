@@ -1,4 +1,4 @@
-"""What in a table may make a comparison say too much, found before anything is trained."""
+"""Find leaks in a table before training."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GIVEN_AWAY = 0.95
-"""Cross-validated R2 or balanced accuracy from which on a column is the target in other words."""
+"""Cross-validated R2 or balanced accuracy above which a column restates the target."""
 N_ROWS = 2000
-"""Rows in which columns are compared with one another and the target, at most."""
+"""Maximum number of rows used to compare columns."""
 MAX_FEATURES = 300
-"""Features that are compared with the target one by one, at most."""
+"""Maximum number of features compared with the target."""
 N_FOLDS = 5
 MANY = 0.01
 """Share of rows that repeat others from which on it matters."""
@@ -27,18 +27,18 @@ CHANCE = 0.1
 
 
 def find_leaks(table: Table) -> Iterator[str]:
-    """Yield a sentence for each thing that a reader of the verdict must know.
+    """Yield a warning for each possible leak.
 
-    A column that alone tells the target, a privileged column that is a feature too or a copy of
-    one, rows that stand in the table twice, a feature that numbers the rows.
+    These are columns that alone predict the target, privileged columns that are also features or
+    copies of features, duplicate rows, and features that look like row numbers.
     """
     pool, y, _ = table.given["train"]
     some = np.random.default_rng(0).permutation(len(pool))[:N_ROWS]
     for name in table.privileged:
         if score := _given_away(pool[name].iloc[some], y[some], table.kind):
             yield (
-                f"privileged column {name!r} alone gives the target away ({score}): x* that says "
-                "the same as the target can't teach more than the target"
+                f"privileged column {name!r} alone predicts the target ({score}): an x* that "
+                "restates the target can't teach more than the target"
             )
     for name in table.features[:MAX_FEATURES]:
         if score := _given_away(pool[name].iloc[some], y[some], table.kind):
@@ -84,13 +84,13 @@ def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> str:
 
 def _copied(name: str, pool: "pd.DataFrame", features: tuple[str, ...]) -> Iterator[str]:
     if name in features:
-        yield f"column {name!r} is privileged and a feature too: the student sees it at test"
+        yield f"column {name!r} is both privileged and a feature: the student sees it at test time"
         return
     for feature in features:
         if _same(pool[name], pool[feature]):
             yield (
-                f"privileged column {name!r} says the same as feature {feature!r}: "
-                "the student sees it at test"
+                f"privileged column {name!r} is equivalent to feature {feature!r}: "
+                "the student sees it at test time"
             )
 
 
@@ -126,7 +126,7 @@ def _copies(table: Table) -> Iterator[str]:
         if part == "train":
             found, by_chance = _n_repeated(own.all), _n_repeated(shuffled.all)
             near = sum(_n_repeated(own.without(i)) - found for i in range(len(columns)))
-            what = f"{found:,} of {len(train):,} rows repeat another row in every column"
+            what = f"{found:,} of {len(train):,} rows are exact copies of other rows"
         else:
             others = _Keys(train[columns])
             found, by_chance = _n_shared(own.all, others.all), _n_shared(shuffled.all, others.all)
@@ -135,7 +135,7 @@ def _copies(table: Table) -> Iterator[str]:
             )
             what = f"{found:,} of {len(rows.y):,} {part} rows are also training rows"
         if found >= MANY * len(rows.y) and by_chance <= CHANCE * found and near <= found:
-            yield f"{what}: scores may be too good; leave copies out"
+            yield f"{what}: scores may be too high; remove the copies"
 
 
 class _Keys:

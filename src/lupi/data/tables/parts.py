@@ -46,7 +46,7 @@ def official_split(frame: "pd.DataFrame", column: str) -> "dict[Part, pd.DataFra
     frames = {part: frame[[name == part for name in named]] for part in PARTS}
     for part in ("train", "test"):
         if not len(frames[part]):
-            raise LupiError(f"split: column {column!r} says {part!r} in no row")
+            raise LupiError(f"split: column {column!r} has no row with {part!r}")
     return {part: some for part, some in frames.items() if len(some)}
 
 
@@ -68,7 +68,7 @@ def division_of(
     elif classes:
         check_classes(labels, classes, settings.target, len(fracs) + 1)
     if len(rows.y) <= len(fracs):
-        raise LupiError(f"{settings.path} has {len(rows.y)} rows, too few to divide")
+        raise LupiError(f"{settings.path} has {len(rows.y)} rows, too few to split")
     return Division(len(rows.y), fracs, labels, groups, time)
 
 
@@ -135,7 +135,7 @@ def _numbers_of(values: "pd.Series[Any]") -> NDArray[np.float64]:
 def design_of(
     given: Mapping[Part, Labelled], division: Division, settings: TableSettings
 ) -> Design:
-    """Return what a seed changes."""
+    """Return the design of the comparison."""
     parts = division.draw(0)
     test = given["train"].take(parts["test"]) if "test" in parts else given["test"]
     in_time_order = settings.time is not None

@@ -188,8 +188,8 @@ def _first_lines(path: Path, content: bytes, encoding: str) -> list[str]:
         if isinstance(error, UnicodeDecodeError):
             why = f"{error.reason} at byte {error.start}"
         raise LupiError(
-            f"table {path} is not {what} text ({why}); save it as UTF-8, or say what it is, as in "
-            "task.encoding=latin-1 (a file of Windows: cp1252)"
+            f"table {path} is not {what} text ({why}); save it as UTF-8, or set the encoding: "
+            "task.encoding=latin-1 (files from Windows: cp1252)"
         ) from None
     lines = [line for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
     if not lines:
@@ -207,5 +207,5 @@ def _refuse_duplicates(path: Path, names: list[str]) -> None:
     if twice:
         raise LupiError(
             f"table {path} has more than one column named {twice[0]!r}: rename them, "
-            "or, if its first line names no columns, set header: false"
+            "or, if its first line has no column names, set header: false"
         )

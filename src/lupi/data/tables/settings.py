@@ -1,4 +1,4 @@
-"""Settings of a table: which file, what its columns are for, and how its rows are divided."""
+"""Settings of a table: files, roles of columns, and the split of its rows."""
 
 import codecs
 import math
@@ -16,7 +16,7 @@ Use = Literal["loss", "metrics"]
 
 
 class TableSettings(TaskSettings):
-    """Which table, what its columns are for, and how its rows are divided."""
+    """Files, roles of columns, and the split of rows."""
 
     name: Literal["table"] = "table"
     path: Path
@@ -24,25 +24,25 @@ class TableSettings(TaskSettings):
     target: str
     """Column to predict."""
     privileged: tuple[str, ...] = Field(min_length=1)
-    """Columns that are x*: known in training only."""
+    """Columns that are x*: known only in training."""
     features: tuple[str, ...] | None = Field(None, min_length=1)
     """Columns that are x; by default all others."""
     ignore: tuple[str, ...] = ()
     """Columns to drop, such as names or row numbers."""
     categorical: tuple[str, ...] = ()
-    """Columns that are categories although they hold numbers."""
+    """Numeric columns to treat as categories."""
     kind: Literal["auto"] | Kind = "auto"
-    """auto: classification of text, truth values or two values, regression of other numbers."""
+    """auto: classification for text, booleans or two values, regression for other numbers."""
     metric: str | None = None
-    """What the comparison is judged by; by default accuracy or r2. All are recorded."""
+    """Metric of the verdict; by default accuracy or r2. All metrics are recorded."""
     weights: str | None = None
-    """Column of numbers that say how much a row counts: one of weight 2 is like two rows."""
+    """Column with row weights: a row with weight 2 counts as two rows."""
     weights_in: tuple[Use, ...] | None = Field(None, min_length=1)
     """Where weights count: in the training `loss`, in the `metrics` of held-out rows, or, by
     default, in both. A weight that is known afterwards only may be for metrics."""
     class_weights: Literal["balanced"] | dict[str, float] | None = None
-    """Weights of classes in the training loss: given, 1 where not, or `balanced`: each class of a
-    run's training rows counts the same."""
+    """Class weights in the training loss (1 if not given), or `balanced`: all classes of a run's
+    training rows count the same."""
     val: Path | None = None
     """A table with validation rows, the same for every seed."""
     test: Path | None = None
@@ -50,32 +50,32 @@ class TableSettings(TaskSettings):
     split: str | None = None
     """Column with `train`, `val` or `test`: the official split, the same for every seed."""
     groups: str | None = None
-    """Column whose rows of equal value, such as those of one person, stay in one part."""
+    """Group column: rows with the same value, such as one person's, stay in one part."""
     items: str | None = None
-    """Column whose rows of equal value are answers to one item, such as votes on one image: they
-    stay in one part, and a held-out item is scored once."""
+    """Item column: rows with the same value are answers to one item, such as votes on an image.
+    They stay in one part, and a held-out item is scored once."""
     gold: str | None = None
-    """Column with the true target of an item, which held-out items are scored against; by default
-    the majority of their answers, or the mean of numbers."""
+    """Column with the true target of an item, used to score held-out items; by default the majority
+    of the answers, or the mean of numbers."""
     time: str | None = None
     """Column of numbers or dates: training rows precede validation rows, these test rows."""
     val_frac: float = Field(0.2, gt=0, lt=1)
-    """Fraction of rows for validation, where no file or column gives them."""
+    """Fraction of validation rows, unless a file or column gives them."""
     test_frac: float = Field(0.3, gt=0, lt=1)
-    """Fraction of rows for test, where no file or column gives them."""
+    """Fraction of test rows, unless a file or column gives them."""
     separator: str | None = Field(None, min_length=1, max_length=1)
-    """Of a CSV's columns; by default found out from its first lines."""
+    """Column separator of a CSV; by default detected from its first lines."""
     header: bool = True
     """Whether a CSV's first line names the columns; otherwise they are named 0, 1, …."""
     decimal: str = Field(".", min_length=1, max_length=1)
-    """The decimal sign of a CSV."""
+    """Decimal separator of a CSV."""
     encoding: str = "utf-8"
-    """Of a CSV's text, such as latin-1, cp1252 or utf-16."""
+    """Encoding of a CSV, such as latin-1, cp1252 or utf-16."""
     max_rows: int | None = Field(None, ge=10)
     """Rows of each file to work with, drawn at random, the same for every seed; by default all.
     The others of a Parquet file take no memory."""
     missing_target: Literal["stop", "drop"] = "stop"
-    """What to do with rows whose target is missing or not finite: stop, or leave them out."""
+    """Rows whose target is missing or not finite: stop, or drop them."""
     content: str | None = None
     """Fingerprint of the files, filled in by lupi: a changed table is another run."""
 
@@ -95,7 +95,7 @@ class TableSettings(TaskSettings):
     )
     @classmethod
     def _names(cls, value: Any) -> Any:
-        """Take numbers as names, and one name for a list of one."""
+        """Convert numbers to names, and a single name to a list."""
         if isinstance(value, list | tuple):
             return tuple(str(name) for name in value)
         return str(value) if isinstance(value, int) else value
@@ -106,7 +106,7 @@ class TableSettings(TaskSettings):
         try:
             return codecs.lookup(value).name
         except LookupError:
-            raise ValueError(f"no encoding is called {value!r}; try latin-1 or utf-16") from None
+            raise ValueError(f"unknown encoding {value!r}; try latin-1 or utf-16") from None
 
     @field_validator("class_weights", mode="before")
     @classmethod
@@ -125,13 +125,13 @@ class TableSettings(TaskSettings):
     @classmethod
     def _leaves_rows(cls, value: float, info: Any) -> float:
         if value + info.data.get("val_frac", 0) >= 1:
-            raise ValueError("val_frac and test_frac together must leave rows for training")
+            raise ValueError("val_frac and test_frac must leave rows for training")
         return value
 
     @model_validator(mode="after")
     def _weights_have_a_column(self) -> Self:
         if self.weights_in is not None and self.weights is None:
-            raise ValueError("weights_in has no effect without weights: name their column")
+            raise ValueError("weights_in has no effect without weights: set their column")
         return self
 
     @model_validator(mode="after")
@@ -140,21 +140,21 @@ class TableSettings(TaskSettings):
         unused = () if self.reads_csv else ("separator", "decimal", "encoding")
         for name in (*unused, *(("header",) if is_parquet else ())):
             if getattr(self, name) != type(self).model_fields[name].default:
-                raise ValueError(f"{name} has no effect: {self.path} is not CSV; leave it out")
+                raise ValueError(f"{name} has no effect: {self.path} is not CSV; remove it")
         return self
 
     @model_validator(mode="after")
     def _one_way_to_divide(self) -> Self:
         if self.split is not None and (self.val or self.test):
-            raise ValueError("give either a split column, or files for val and test")
+            raise ValueError("use either a split column or files for val and test, not both")
         if self.time is not None and self.groups is not None:
-            raise ValueError("give either time or groups: rows are divided by one of them")
+            raise ValueError("use either time or groups, not both")
         if self.time is not None and self.items is not None:
-            raise ValueError("give either time or items: rows are divided by one of them")
+            raise ValueError("use either time or items, not both")
         if self.gold is not None and self.items is None:
-            raise ValueError("gold: name the column with the items, too (`items`)")
+            raise ValueError("gold needs a column with the items (`items`)")
         if self.time is not None and self.split is not None:
-            raise ValueError("give either time or split: rows are divided by one of them")
+            raise ValueError("use either time or split, not both")
         return self
 
     @property
@@ -178,7 +178,7 @@ class TableSettings(TaskSettings):
 
     @property
     def dividers(self) -> dict[str, str]:
-        """Columns that say which rows are for what, by the setting that names them."""
+        """Columns that determine the split, by setting."""
         named = {
             "split": self.split,
             "groups": self.groups,
@@ -190,7 +190,7 @@ class TableSettings(TaskSettings):
 
     @property
     def columns_beside(self) -> tuple[str, ...]:
-        """Columns that are used, and are no features."""
+        """Columns that are used but are not features."""
         weights = (self.weights,) if self.weights else ()
         return (self.target, *self.privileged, *self.dividers.values(), *weights)
 

@@ -39,7 +39,7 @@ def read_weights(frame: "pd.DataFrame", part: Part, settings: TableSettings) -> 
         first = int(np.flatnonzero(bad)[0])
         raise LupiError(
             f"weights: column {name!r} is {weights[first]} in row {first + 1} of {part}, one of "
-            f"{bad.sum():,}; expected a number that is not negative: correct these rows, or leave "
+            f"{bad.sum():,}; expected non-negative numbers: correct these rows, or leave "
             "them out"
         )
     return _some(weights, f"column {name!r} is 0 in all {part} rows")
@@ -82,7 +82,7 @@ def metric_weights(rows: Labelled, part: Part, settings: TableSettings) -> Weigh
 
 
 def describe_weights(rows: Labelled, settings: TableSettings) -> str:
-    """Say what the weights are and where they count."""
+    """Describe the weights and where they are used."""
     parts = []
     if rows.weights is not None:
         low, mean, high = rows.weights.min(), rows.weights.mean(), rows.weights.max()
@@ -103,5 +103,5 @@ def describe_weights(rows: Labelled, settings: TableSettings) -> str:
 def _some(weights: Weights, problem: str) -> Weights:
     """Return weights of which some are more than 0."""
     if not weights.any():
-        raise LupiError(f"weights: {problem}: there is nothing to learn or to score")
+        raise LupiError(f"weights: {problem}")
     return weights

@@ -1,4 +1,4 @@
-"""Rationales: which words of a text made a reader decide, in the forms that people write them.
+"""Rationales: the words that justify the label of a text, in several formats.
 
 | form       | a cell                                                                     |
 |------------|----------------------------------------------------------------------------|
@@ -7,8 +7,8 @@
 | `flags`    | `[0, 1, 1, 0]` or `0 1 1 0`: one number in [0, 1] per word                 |
 | `tags`     | the text itself: `a <r>silly film</r> that …`                              |
 
-Several annotators are a list with an entry each, or several columns. An empty cell or an empty list
-means that the row has no rationale.
+Several annotators are a list with one entry each, or several columns. An empty cell or list means
+that the row has no rationale.
 """
 
 import json
@@ -24,7 +24,7 @@ from lupi.data.text.tokens import Words
 
 Form = Literal["spans", "snippets", "flags", "tags"]
 Annotators = Literal["mean", "any"]
-"""How several annotators become one rationale: the fraction that marked a word, or 1 if any did."""
+"""How annotators are combined: the fraction that marked a word, or 1 if any did."""
 Span = tuple[int, int]
 
 
@@ -50,7 +50,7 @@ def strip_tags(text: str, tags: Sequence[str]) -> tuple[str, list[Span]]:
             spans.append((opened[1], length))
             opened = None
         else:
-            inside = f"inside <{opened[0]}>" if opened else "without a tag before it"
+            inside = f"inside <{opened[0]}>" if opened else "without an opening tag"
             raise BadRationaleError(f"tag {match[0]} {inside}, at character {match.start()}")
     if opened is not None:
         raise BadRationaleError(f"tag <{opened[0]}> is never closed")
@@ -100,7 +100,7 @@ def find_form(cells: Iterable[Any]) -> Form | None:
 def mark_words(
     cell: Any, form: Form, text: str, words: Words, how: Annotators
 ) -> NDArray[np.float32]:
-    """Return how far each word belongs to the rationale, (T,) in [0, 1].
+    """Return the rationale weight of each word, (T,) in [0, 1].
 
     Args:
         cell: as `read_cell` returned it, not None.
@@ -112,7 +112,7 @@ def mark_words(
     marks = [_mark(entry, form, text, words) for entry in _annotators(cell, form)]
     combined = np.max(marks, axis=0) if how == "any" else np.mean(marks, axis=0)
     if not combined.any():
-        raise BadRationaleError("it marks no word of the text")
+        raise BadRationaleError("it marks no words of the text")
     result: NDArray[np.float32] = combined.astype(np.float32)
     return result
 

@@ -65,15 +65,13 @@ def read_rows(
     if suffix not in SUFFIXES:
         raise LupiError(
             f"{path}: {suffix or 'no suffix'} is not a format of texts; expected one of "
-            f"{', '.join(SUFFIXES)}, each perhaps with .gz"
+            f"{', '.join(SUFFIXES)}, optionally with .gz"
         )
     n_characters = 0
     for row in _READERS[suffix](path, columns, optional, separator, encoding):
         n_characters += sum(len(cell) for cell in row.cells.values() if isinstance(cell, str))
         if n_characters > MAX_CHARACTERS:
-            raise LupiError(
-                f"{path} holds more than {MAX_CHARACTERS:,} characters; take some of the rows"
-            )
+            raise LupiError(f"{path} has more than {MAX_CHARACTERS:,} characters; use fewer rows")
         yield row
 
 
@@ -175,7 +173,7 @@ def _read_parquet(
             raise LupiError(f"{path} can't be read as Parquet: {error}") from None
         kept = find_columns(names, columns, optional, str(path))
         if n_rows * len(kept) > MAX_VALUES:
-            raise LupiError(f"{path} says that it has {n_rows:,} rows; take some of them")
+            raise LupiError(f"{path} declares {n_rows:,} rows; use fewer rows")
         batches = file.iter_batches(256, columns=kept)
         number = 0
         while True:
@@ -204,10 +202,12 @@ def _read_lines(path: Path, encoding: str) -> Iterator[str]:
             with io.TextIOWrapper(content, encoding, newline="") as lines:
                 for number, line in enumerate(lines, start=1):
                     if "\0" in line:
-                        raise LupiError(f"{path}, line {number} holds a NUL byte: it is not text")
+                        raise LupiError(
+                            f"{path}, line {number} contains a NUL byte: it is not text"
+                        )
                     yield line
         except LookupError:
-            raise LupiError(f"task.encoding: Python knows no encoding {encoding!r}") from None
+            raise LupiError(f"task.encoding: unknown encoding {encoding!r}") from None
         except UnicodeDecodeError as error:
             before = error.object[: error.start]  # what follows the lines read so far
             raise LupiError(
@@ -245,7 +245,7 @@ def find_columns(
 
 def _refuse_separator(path: Path, separator: str | None) -> None:
     if separator is not None:
-        raise LupiError(f"separator: {path} is not CSV; leave it out")
+        raise LupiError(f"separator has no effect: {path} is not CSV; remove it")
 
 
 def _suffix(path: Path) -> str:

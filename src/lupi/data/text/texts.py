@@ -1,4 +1,4 @@
-"""Texts as data for a task: which columns, what was wrong with rows, words as numbers."""
+"""Texts as data for a task: columns, invalid rows, words as indices."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ N_LOOKED_AT = 200
 
 
 class TextFileSettings(Settings):
-    """Which files, what their columns are for, and how they are read."""
+    """Files, roles of columns, and how files are read."""
 
     path: Path
     """CSV, TSV, JSON lines or Parquet; each may be gzipped (.csv.gz)."""
@@ -51,14 +51,14 @@ class TextFileSettings(Settings):
     test: Path | None = None
     """A file with test rows; by default each seed draws them from `path`."""
     separator: str | None = Field(None, min_length=1, max_length=1)
-    """Of a CSV's columns; by default found in its first line."""
+    """Column separator of a CSV; by default detected from its first line."""
     encoding: str = "utf-8"
-    """Of the files, such as cp1252."""
+    """Encoding of the files, such as cp1252."""
     max_length: int = Field(5000, ge=1)
-    """Words of a text; what follows is cut off, and counted."""
+    """Maximum number of words of a text; truncated texts are counted."""
     on_bad: OnBad = "stop"
-    """Bad rows: stop at the first; or `skip` and count: a row whose rationale does not fit stays
-    without it, any other bad row is left out."""
+    """Invalid rows: stop at the first; or `skip` and count them: a row with an invalid rationale is
+    kept without it, other invalid rows are dropped."""
 
     @field_validator("rationale", "tags", mode="before")
     @classmethod
@@ -68,7 +68,7 @@ class TextFileSettings(Settings):
     @model_validator(mode="after")
     def _columns_differ(self) -> "TextFileSettings":
         if self.target in (self.text, *self.rationale):
-            raise ValueError(f"target: {self.target!r} is also named as text or rationale")
+            raise ValueError(f"target: {self.target!r} is also the text or the rationale")
         has_tags = self.text in self.rationale
         if has_tags and (len(self.rationale) > 1 or self.rationale_form not in ("auto", "tags")):
             raise ValueError(
@@ -77,7 +77,7 @@ class TextFileSettings(Settings):
         if self.rationale_form == "tags" and not has_tags:
             raise ValueError("rationale_form: tags are in the text; name the text column")
         if self.rationale_form != "auto" and not self.rationale:
-            raise ValueError("rationale_form: has no effect without `rationale`")
+            raise ValueError("rationale_form has no effect without `rationale`")
         return self
 
     @property
@@ -133,7 +133,7 @@ def load_texts(settings: TextFileSettings) -> Loaded:
         tags = f": no text has a tag among {', '.join(settings.tags)}" if form == "tags" else ""
         raise LupiError(
             f"{settings.path}: column {', '.join(settings.rationale)} gives no row a "
-            f"rationale{tags}; there is no x* to learn from"
+            f"rationale{tags}; there is no x*"
         )
     return Loaded(parts, lexemes, findings, form)
 
@@ -158,7 +158,7 @@ def _load(
             tags = settings.tags if form == "tags" else ()
             region, words = None, locate_words(remove_tags(text, tags))
         if not words.words:
-            findings.add(where, "no text", f"column {settings.text} holds no word")
+            findings.add(where, "no text", f"column {settings.text} contains no words")
             continue
         if len(words.words) > settings.max_length:
             findings.note(where, "text cut off", f"after {settings.max_length} words")
@@ -168,7 +168,7 @@ def _load(
         loaded.targets.append(target)
         loaded.numbers.append(number)
     if not len(loaded):
-        raise LupiError(f"{path} holds no rows with text and target")
+        raise LupiError(f"{path} has no rows with text and target")
     return loaded
 
 

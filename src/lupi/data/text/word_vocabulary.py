@@ -1,4 +1,4 @@
-"""The words that a network knows, by number: fitted on the training rows of its run alone."""
+"""The vocabulary of a network, built from the training rows of its run."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ class WordVocabulary:
         self.words = tuple(words)
         self._numbers = {word: number for number, word in enumerate(words, start=1)}
         if len(self._numbers) < len(self.words):
-            raise LupiError("the vocabulary of this student names a word twice")
+            raise LupiError("the vocabulary of this student has a duplicate word")
 
     def __len__(self) -> int:
         return len(self.words)

@@ -1,1 +1,1 @@
-"""x* of rows: what people give, what controls make of it, what an oracle sees."""
+"""x* of rows: given values, controls, and the input of oracles."""

@@ -1,4 +1,4 @@
-"""Controls: x* that tells nothing of its row. A gain that survives them is not due to x*."""
+"""Controls: uninformative x*. A gain that remains with them is not due to x*."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""What estimators take as x*: numbers, some of them missing."""
+"""The x* of estimators: numbers, some of which may be missing."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from lupi.errors import LupiError
 def check_xstar(xstar: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return x* (N, D), and which rows (N,) have it; other rows of x* are zero.
 
-    A row has x* when any of its numbers is there; single missing ones become the column's mean.
+    A row has x* if any of its numbers is present; missing ones are replaced by the column's mean.
     Without x* (None), D is 1 and no row has it.
     """
     if xstar is None:
@@ -24,7 +24,9 @@ def check_xstar(xstar: Any, n_rows: int) -> tuple[NDArray[np.float64], NDArray[n
     )
     values = (values.toarray() if hasattr(values, "toarray") else values).astype(np.float64)
     if len(values) != n_rows:
-        raise LupiError(f"xstar has {len(values)} rows and X has {n_rows}; give one for each")
+        raise LupiError(
+            f"xstar has {len(values)} rows, but X has {n_rows}; expected one row for each"
+        )
     there = ~np.isnan(values)
     has = there.any(axis=1)
     mean = np.where(there, values, 0.0).sum(0) / np.maximum(there.sum(0), 1)

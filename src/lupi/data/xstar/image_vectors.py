@@ -1,6 +1,6 @@
 """Vectors of a folder of images, by name: `files` (N,) and `features` (N, D) in an npz file.
 
-The file is written every now and then, so that work that was stopped goes on where it was.
+The file is written regularly, so that interrupted work can be resumed.
 """
 
 from collections.abc import Callable, Generator
@@ -87,8 +87,8 @@ def _read(path: Path, about: str) -> dict[str, NDArray[Any]]:
             return dict(zip(arrays["files"].tolist(), arrays["features"], strict=True))
         found = str(arrays["about"])
     except (LupiError, TypeError, ValueError, KeyError) as error:
-        raise LupiError(f"{path} exists and is not what `lupi features` wrote: {error}") from None
-    raise LupiError(f"{path} has vectors by {found}, not {about}; give another --out")
+        raise LupiError(f"{path} exists but was not written by `lupi features`: {error}") from None
+    raise LupiError(f"{path} has vectors by {found}, not {about}; choose another --out")
 
 
 def _write(path: Path, vectors: dict[str, NDArray[Any]], about: str) -> None:

@@ -1,4 +1,4 @@
-"""A region over the places of x: x with nothing else, and x without it.
+"""Restrict x to a region, or remove a region from x.
 
 x is images (B, C, H, W) with pixels in [0, 1] and a region (B, 1, H, W), or texts (B, T) of word
 numbers, where 0 is no word, and a region (B, 1, T). A word belongs to a region from 0.5 on.
@@ -9,12 +9,12 @@ from torch import Tensor
 
 
 def restrict(x: Tensor, region: Tensor) -> Tensor:
-    """Return x with the region alone: other pixels are black, other words removed."""
+    """Return x restricted to the region: other pixels are black, other words are removed."""
     return x * region if x.is_floating_point() else x * (region[:, 0] >= 0.5)
 
 
 def without(x: Tensor, region: Tensor) -> Tensor:
-    """Return x with the region taken out: its pixels are black, its words removed."""
+    """Return x without the region: its pixels are black, its words are removed."""
     return x * (1 - region) if x.is_floating_point() else x * (region[:, 0] < 0.5)
 
 

@@ -1,4 +1,4 @@
-"""x* shown to an oracle, as a part of x."""
+"""Append x* to x, for oracles."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from lupi.errors import LupiError
 
 
 def append_xstar(batch: Batch) -> Batch:
-    """Append x* and whether the row has it to the channels of x: what an oracle sees.
+    """Append x*, and whether the row has x*, to the channels of x.
 
     Where x is a tuple of tensors, they are two more of them; where it is words, all are a tuple.
     """

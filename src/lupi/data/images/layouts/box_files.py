@@ -57,10 +57,10 @@ class ImageNames:
             if len(matches) == 1:
                 return matches[0]
             if matches:
-                detail = f"{len(matches)} images are called {'/'.join(parts[start:])}"
+                detail = f"{len(matches)} images are named {'/'.join(parts[start:])}"
                 findings.add(where, "ambiguous image", detail)
                 return None
-        findings.add(where, "missing image", f"no image below the root is called {parts[-1]}.*")
+        findings.add(where, "missing image", f"no image below the root is named {parts[-1]}.*")
         return None
 
     def find(self, given: str, where: str, findings: Findings) -> str | None:
@@ -71,7 +71,7 @@ class ImageNames:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            detail = f"{len(matches)} images are called {given}: give their path below the root"
+            detail = f"{len(matches)} images are named {given}: use their path below the root"
             findings.add(where, "ambiguous image", detail)
         else:
             findings.add(where, "missing image", f"{given!r} does not exist below the root")

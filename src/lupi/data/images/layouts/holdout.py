@@ -1,7 +1,7 @@
-"""Hold validation and test images out of train, where a source has none of its own.
+"""Take validation and test images from train, if a source has none.
 
-Which ones depends on the names of the images only, so it is the same on every machine. An image
-that is added later changes at most one other: it may take its place.
+The choice depends only on the names of the images, so it is the same on every machine. An image
+that is added later replaces at most one other.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Anyone's images: labels from folders or a CSV; x* from a CSV, COCO JSON, VOC XML or masks.
+"""Folders of images: labels from folders or a CSV; x* from a CSV, COCO JSON, VOC XML or masks.
 
 <class>/*                      images by class, perhaps in one folder, as images/<class>/*, or
 train/<class>/* test/<class>/* the same in parts (also val), or
@@ -24,7 +24,7 @@ LIKE_ANNOTATIONS = re.compile("(mask|annotation|trimap|segmentation|label|box)(e
 
 @dataclass(frozen=True)
 class ImageFolder:
-    """Where labels and regions are, below the root."""
+    """Locations of labels and regions, below the root."""
 
     labels: str | None = None
     """A CSV; None: the folders are the classes."""
@@ -91,7 +91,7 @@ def _by_folder(
 
 
 def _by_table(tree: Tree, path: str, masks: str | None, findings: Findings) -> list[Item]:
-    """Let a CSV say what the images are."""
+    """Return the items listed in a CSV."""
     images = {name for name in tree.names if has_image_suffix(name) and not _is_in(name, masks)}
     names = ImageNames(images)
     items: dict[str, Item] = {}

@@ -1,4 +1,4 @@
-"""What a source yields: items with labels and regions, class names, and what was wrong."""
+"""The index of a source: items with labels and regions, and class names."""
 
 import hashlib
 from collections import Counter
@@ -81,7 +81,7 @@ def pick_classes(
     known = index.classes
     if isinstance(wanted, int):
         if wanted > len(known):
-            raise LupiError(f"task.classes: {wanted} were asked for; there are {len(known)}")
+            raise LupiError(f"task.classes: got {wanted}, but there are {len(known)} classes")
         chosen = known[:wanted]
     else:
         chosen = list(known if wanted is None else wanted)
@@ -91,13 +91,13 @@ def pick_classes(
             f"such as {', '.join(known[:3])}"
         )
     if len(set(chosen)) < len(chosen):
-        raise LupiError("task.classes: a class is named twice")
+        raise LupiError("task.classes: duplicate class name")
     trained = Counter(item.label for item in index.items if item.part == "train")
     for name in chosen:
         if not trained[name]:
             findings.add(name, "empty class", "it has no training images")
     classes = [name for name in chosen if trained[name]]
     if len(classes) < 2:
-        raise LupiError(f"a task needs two classes or more with images, got {classes}")
+        raise LupiError(f"a task needs at least two classes with images, got {classes}")
     kept = set(classes)
     return classes, [item for item in index.items if item.label in kept]

@@ -49,7 +49,7 @@ def read_annotation(data: bytes) -> Annotation:
 
 
 def _refuse_doctype(*_: object) -> None:
-    raise BadXmlError("it declares a document type, which annotations don't need: refused")
+    raise BadXmlError("it declares a document type, which is not allowed")
 
 
 class _Reader:

@@ -53,7 +53,7 @@ def open_tree(root: Path) -> Tree:
         try:
             return FolderTree(root)
         except OSError as error:
-            raise LupiError(f"task.root: {root} can't be listed: {error}") from None
+            raise LupiError(f"task.root: can't list {root}: {error}") from None
     if root.is_file() and zipfile.is_zipfile(root):
         return ZipTree(root)
     found = "is neither" if root.exists() else "does not exist"
@@ -157,7 +157,7 @@ def _refuse_escape(root: Path, name: str) -> None:
     if parts[0] == "" or ".." in parts or ":" in parts[0]:  # absolute, upwards, or a drive
         raise LupiError(
             f"{root} has a member named {name!r}, which points outside the zip; "
-            "no honest tool writes such a file: don't use it"
+            "do not use this file"
         )
 
 

@@ -89,7 +89,7 @@ def read_content(root: str) -> str:
     try:
         return str(json.loads(read_file(root, ABOUT, MAX_FILE_BYTES))["rows"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise LupiError(f"{where} is not what `lupi data shard` wrote: {error!r}") from None
+        raise LupiError(f"{where} was not written by `lupi data shard`: {error!r}") from None
 
 
 def open_shards(root: str, wanted: ImageSelection, on_bad: OnBad) -> Shards:
@@ -103,14 +103,14 @@ def open_shards(root: str, wanted: ImageSelection, on_bad: OnBad) -> Shards:
         shards = TypeAdapter(Shards).validate_python({**about, "root": root, "findings": findings})
     except ValidationError as error:
         reason = first_error(error)
-        raise LupiError(f"{where} is not what `lupi data shard` wrote: {reason}") from None
+        raise LupiError(f"{where} was not written by `lupi data shard`: {reason}") from None
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise LupiError(f"{where} is not what `lupi data shard` wrote: {error!r}") from None
+        raise LupiError(f"{where} was not written by `lupi data shard`: {error!r}") from None
     for key, value in choice_of(wanted).items():
         if shards.choice.get(key) != value:
             raise LupiError(
-                f"task.{key}: {value!r} is asked for; the shards in {root} were made with "
-                f"{shards.choice.get(key)!r}. Ask for that, or make others with `lupi data shard`"
+                f"task.{key}: got {value!r}, but the shards in {root} were written with "
+                f"{shards.choice.get(key)!r}. Use that, or write shards with `lupi data shard`"
             )
     shards.findings.check()
     return shards

@@ -34,19 +34,17 @@ def open_file(root: str, name: str) -> Any:
         return Path(path).open("rb")
     if root.startswith("pipe:") and os.environ.get(ALLOW_PIPES) != "1":
         raise LupiError(
-            f"task.root: {root} is a shell command. If it is yours and not somebody else's, allow "
-            f"such roots by {ALLOW_PIPES}=1 in the environment"
+            f"task.root: {root} is a shell command. If you trust it, allow "
+            f"such roots with {ALLOW_PIPES}=1 in the environment"
         )
     try:
         from webdataset.gopen import gopen, gopen_schemes
     except ModuleNotFoundError:
-        raise LupiError(
-            f"task.root: {root} is opened by webdataset: pip install 'lupi[shards]'"
-        ) from None
+        raise LupiError(f"task.root: {root} needs webdataset: pip install 'lupi[shards]'") from None
     known = {"file", *gopen_schemes} - {"__default__"}
     if root.partition(":")[0] not in known:
         listed = ", ".join(sorted(known))
-        raise LupiError(f"task.root: {root} can't be opened; webdataset knows {listed}")
+        raise LupiError(f"task.root: {root} can't be opened; webdataset supports {listed}")
     return gopen(path)
 
 

@@ -201,7 +201,9 @@ class StreamSplit:
             name = shard_name(self.images.part, int(shard))
             for i, data in read_shard(self.images.shards.root, name, known.keys[some], places >= 0):
                 if zlib.crc32(data) != known.crc[known.rows[some][i]]:
-                    raise LupiError(f"{name}: image {known.keys[some][i]} was damaged or changed")
+                    raise LupiError(
+                        f"{name}: image {known.keys[some][i]} is damaged or was changed"
+                    )
                 yield int(places[i]), data
 
     def _decode(self, sample: Sample) -> tuple[int, NDArray[np.uint8]]:

@@ -90,7 +90,7 @@ def _is_done(out: Path, identity: str) -> bool:
         written is None or read_json(out / written).get("identity") != identity
     ):
         raise LupiError(
-            f"--out: {out} holds tar files of other images or settings: choose another folder, "
+            f"--out: {out} contains tar files of other images or settings: choose another folder, "
             "or delete it"
         )
     if written != ABOUT:
@@ -112,9 +112,7 @@ def _write(
     w = wanted
     classes, items = pick_classes(source.index(tree, findings), w.classes, findings)
     if any(item.mask for item in items):
-        raise LupiError(
-            "shards carry boxes, and this source has masks: use it as it is, through the cache"
-        )
+        raise LupiError("shards support boxes but not masks: use this source without shards")
     parts = hold_out(items, w.n_val, w.n_test, w.n_train, w.annotated_only)
     writer = ShardWriter(tree, out, classes, w, findings, sum(map(len, parts.values())), on_decoded)
     rows: dict[Part, list[list[Row]]] = {}
