@@ -215,8 +215,8 @@ def _numbers(values: "pd.Series[Any]", name: str) -> Floats:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise LupiError(
-            f"column {name!r} is numeric, but has {format_value(values.iloc[row])} in row {row + 1}; "
-            "correct it, or leave the cell empty"
+            f"column {name!r} is numeric, but has {format_value(values.iloc[row])} in row {row + 1}"
+            "; correct it, or leave the cell empty"
         )
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
