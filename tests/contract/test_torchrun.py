@@ -155,4 +155,4 @@ def test_a_failure_of_one_process_is_told_once_and_ends_both(tmp_path: Path) -> 
 def test_a_mistake_is_told_once(tmp_path: Path) -> None:
     code, _, err = ended("-m", "lupi", "compare", "demo", cwd=tmp_path)
     assert code != 0
-    assert err.count("torchrun shares one training between processes") == 1
+    assert err.count("torchrun is only for `lupi train`") == 1

@@ -139,7 +139,7 @@ def test_a_gain_that_no_score_can_have_is_refused(here: Here, tmp_path: Path) ->
     (tmp_path / "rows.yaml").write_text(yaml.safe_dump(raw))
     code, _, said = here("plan", "rows.yaml", "--gain", "2.0")
     assert code == 2
-    assert "--gain: got 2, but r2 is 1 at most" in said
+    assert "--gain: got 2, but r2 is at most 1" in said
 
 
 def test_train_shows_stages_that_do_not_validate(here: Here, settings: str) -> None:
@@ -167,7 +167,7 @@ def test_plan_leaves_runs_that_compare_reuses(here: Here, settings: str) -> None
     assert (found["gain"], found["n_runs"], found["n_finished"]) == (0.05, 18, 6)
     assert [(row["size"], row["measured_at"]) for row in found["sizes"]] == [(20, 20), (40, 20)]
     _, text, said = here(*arguments)
-    assert "drawn in runs/small/plan.svg" in said
+    assert "figure: runs/small/plan.svg" in said
     assert Path("runs/small/plan.svg").exists()
     assert "12 of 18 runs left with 3 seeds" in text
     assert max(map(len, text.splitlines())) <= 80
@@ -233,11 +233,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, settings: str) -> None:
         (["train", "small.yaml", "--size", "0"], "size: got 0"),
         (["train", "small.yaml", "--set", "tuning.seeds=1"], "are still to be tuned"),
         (["plan", "small.yaml", "--size", "30"], "--size: got 30; the sizes of the comparison"),
-        (["plan", "small.yaml", "--set", "seeds=1"], "a pilot takes two seeds"),
+        (["plan", "small.yaml", "--set", "seeds=1"], "a pilot needs at least two seeds"),
         (["report", "."], "holds no comparison"),
         (["report", "a", "b", "c"], "takes one comparison or two, got 3"),
         (["report", "a", "b", "--watch"], "are for one comparison, got two"),
-        (["report", ".", "--watch", "--json"], "--watch serves the page alone"),
+        (["report", ".", "--watch", "--json"], "--watch can't be combined with"),
         (["report", ".", "--watch"], "holds no comparison"),
         (["methods", "hetdropout"], "did you mean `het-dropout`"),
     ],

@@ -27,7 +27,7 @@ def table(tmp_path: Path) -> str:
         (["folder"], "folder is a folder; expected a settings file, a table or texts"),
         (["https://example.com/a.csv", *COLUMNS], "is a URL; lupi reads files: download it"),
         (["s3://bucket/a.yaml"], "is a URL; lupi reads files: download it"),
-        (["deliveries.csv", *COLUMNS[:2], "--privileged", "rain,"], "a name is empty in 'rain,'"),
+        (["deliveries.csv", *COLUMNS[:2], "--privileged", "rain,"], "empty name in 'rain,'"),
         (["deliveries.csv", "--target", "", "--privileged", "rain"], "needs `target`"),
         (["deliveries.csv", *COLUMNS, "--groups", ""], "groups: no column is called ``"),
     ],
@@ -155,7 +155,7 @@ def test_shells_complete_verbs_and_options(tmp_path: Path) -> None:
 
 def test_exit_codes_are_in_the_help(here: Here) -> None:
     text = " ".join(here("--help")[1].split())
-    assert "Exit codes: 0 all is done, 1 a run failed, 2 a mistake" in text
+    assert "Exit codes: 0 success, 1 a run failed, 2 an error" in text
 
 
 def test_decimal_commas_are_told(tmp_path: Path, here: Here) -> None:

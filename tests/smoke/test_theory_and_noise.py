@@ -47,7 +47,7 @@ def test_analyse_and_bounds_of_a_run(tmp_path: Path, here: Here) -> None:
     assert printed["n_rows"] == 50
     text = " ".join(here("bounds", "--run", "noise")[1].split())
     assert "measured xi = " in text
-    assert "Proposition 2 says nothing of this network." in text
+    assert "Proposition 2 does not apply to this network." in text
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_analyse_and_bounds_of_a_run(tmp_path: Path, here: Here) -> None:
         (["bounds", "--set", "xi=1"], "Proposition 2 is stated for xi <= delta only"),
         (["bounds", "--set", "deltas=1"], "did you mean `delta`"),
         (["bounds", "--out", "a.png"], "a name that ends in .html or .svg"),
-        (["bounds", "--network", "small-vgg", "--run", "."], "take one of them"),
+        (["bounds", "--network", "small-vgg", "--run", "."], "not both"),
         (["analyse", "."], "holds no finished run"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The `lupi` command: one file per verb. The only place that prints, exits or reads argv."""
+"""The `lupi` command, one file per verb. Only this package prints, exits or reads argv."""
 
 from lupi.cli.app import main
 

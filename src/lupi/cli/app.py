@@ -32,7 +32,7 @@ app = typer.Typer(
     help="Learn with privileged information x*, predict without it, and know whether it helped.\n\n"
     "Start with `lupi demo`. Then describe your own comparison in a YAML file (`lupi demo "
     "--print-settings` prints one to start from) and run `lupi compare FILE`.\n\n"
-    "Exit codes: 0 all is done, 1 a run failed, 2 a mistake in the command, its settings or its "
+    "Exit codes: 0 success, 1 a run failed, 2 an error in the command, its settings or its "
     "data, 130 interrupted, 141 the output was closed (by `head`, for example).",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -69,13 +69,13 @@ def _root(
     if n_processes() > 1 and context.invoked_subcommand != "train":
         with report_once():
             raise LupiError(
-                "torchrun shares one training between processes: `lupi train`; "
-                f"call `lupi {context.invoked_subcommand}` without it"
+                "torchrun is only for `lupi train`; "
+                f"run `lupi {context.invoked_subcommand}` without it"
             )
 
 
 def main() -> None:
-    """Run the command; a user's mistake ends in one message, without a traceback."""
+    """Run the command; a user's mistake gives one message, without a traceback."""
     try:
         with closed_pipe_ends_quietly():
             app()

@@ -1,4 +1,4 @@
-"""Which engine does the runs, from the options of a command."""
+"""Choose the engine from the options of a command."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -10,11 +10,11 @@ from lupi.errors import LupiError
 if TYPE_CHECKING:
     from lupi.comparison.jobs import Engine
 
-PANEL = "Engine: where the runs are done"
+PANEL = "Engine: where runs are executed"
 
 
 class EngineName(StrEnum):
-    """The engines there are."""
+    """The available engines."""
 
     local = "local"
     ray = "ray"
@@ -26,7 +26,7 @@ Name = Annotated[
     typer.Option(
         "--engine",
         rich_help_panel=PANEL,
-        help="This machine, a Ray cluster or Slurm. Results do not depend on it.",
+        help="This machine, a Ray cluster or Slurm. Results do not depend on the engine.",
     ),
 ]
 Address = Annotated[
@@ -39,21 +39,19 @@ Address = Annotated[
 ]
 Cpus = Annotated[
     int | None,
-    typer.Option(
-        min=1, rich_help_panel=PANEL, help="Cores of one run. By default train.n_threads."
-    ),
+    typer.Option(min=1, rich_help_panel=PANEL, help="Cores per run. By default train.n_threads."),
 ]
-Gpus = Annotated[float, typer.Option(min=0, rich_help_panel=PANEL, help="GPUs of one run.")]
+Gpus = Annotated[float, typer.Option(min=0, rich_help_panel=PANEL, help="GPUs per run.")]
 Memory = Annotated[
     float | None,
-    typer.Option(min=0.001, metavar="GB", rich_help_panel=PANEL, help="Memory of one run."),
+    typer.Option(min=0.001, metavar="GB", rich_help_panel=PANEL, help="Memory per run."),
 ]
 Minutes = Annotated[
     int | None,
     typer.Option(
         min=1,
         rich_help_panel=PANEL,
-        help="Time limit of one Slurm job, by default 60; a run that takes longer is requeued.",
+        help="Time limit of a Slurm job, by default 60; longer runs are requeued.",
     ),
 ]
 Sbatch = Annotated[
@@ -62,7 +60,7 @@ Sbatch = Annotated[
         "--sbatch",
         metavar="KEY=VALUE",
         rich_help_panel=PANEL,
-        help="An option of sbatch, such as `partition=gpu`. May be given several times.",
+        help="Option for sbatch, such as `partition=gpu`. May be given several times.",
     ),
 ]
 
@@ -77,7 +75,7 @@ def make_engine(
     minutes: int | None = None,
     sbatch: list[str] | None = None,
 ) -> "Engine":
-    """Return the engine that options name, and refuse those of another."""
+    """Return the selected engine; raise an error for options of another engine."""
     clusters = (EngineName.ray, EngineName.slurm)
     for option, value, engines in (
         ("address", address, clusters[:1]),

@@ -8,13 +8,13 @@ import typer
 
 from lupi.errors import LupiError
 
-DATA = "Columns: for a table or texts of your own"
+DATA = "Columns of your own table or texts"
 
 Source = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="A YAML file, the name of one that comes with lupi, such as `tables/students`, "
+        help="A YAML file, the name of one included in lupi, such as `tables/students`, "
         "a table (CSV, also gzipped, Parquet, Excel), or texts (with --text; JSON lines, too). "
         "- reads a table or texts from stdin.",
     ),
@@ -25,8 +25,7 @@ Target = Annotated[
 Privileged = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns that are x* (tables only). Write a name that contains a comma in double "
-        "quotes.",
+        help="Columns that are x* (tables only). Put names that contain a comma in double quotes.",
         metavar="COLUMN,COLUMN",
         rich_help_panel=DATA,
     ),
@@ -40,7 +39,7 @@ Text = Annotated[
 Rationale = Annotated[
     list[str] | None,
     typer.Option(
-        help="Column with the rationales, which are x*; the text column itself if tags mark "
+        help="Column with the rationales (x*); the text column if tags mark "
         "them there; several columns for several annotators (texts only).",
         metavar="COLUMN",
         rich_help_panel=DATA,
@@ -57,8 +56,8 @@ Ignore = Annotated[
 Groups = Annotated[
     str | None,
     typer.Option(
-        help="Column whose rows of equal value, such as those of one person, are never "
-        "divided between training and test (tables only).",
+        help="Group column: rows with the same value, such as one person's, are never "
+        "split between training and test (tables only).",
         metavar="COLUMN",
         rich_help_panel=DATA,
     ),
@@ -66,7 +65,7 @@ Groups = Annotated[
 Items = Annotated[
     str | None,
     typer.Option(
-        help="Column whose rows of equal value are answers to one item: never divided, and "
+        help="Item column: rows with the same value are answers to one item, never split and "
         "scored once (tables only).",
         metavar="COLUMN",
         rich_help_panel=DATA,
@@ -75,8 +74,8 @@ Items = Annotated[
 Gold = Annotated[
     str | None,
     typer.Option(
-        help="Column with an item's true target, to score against; by default what its "
-        "answers say together (tables only).",
+        help="Column with an item's true target, for scoring; by default the majority or mean "
+        "of its answers (tables only).",
         metavar="COLUMN",
         rich_help_panel=DATA,
     ),
@@ -84,7 +83,7 @@ Gold = Annotated[
 Time = Annotated[
     str | None,
     typer.Option(
-        help="Column by which training rows precede test rows (tables only).",
+        help="Time column: training rows precede test rows (tables only).",
         metavar="COLUMN",
         rich_help_panel=DATA,
     ),
@@ -92,7 +91,7 @@ Time = Annotated[
 Split = Annotated[
     str | None,
     typer.Option(
-        help="Column that says train, val or test for each row (tables only).",
+        help="Column with train, val or test for each row (tables only).",
         metavar="COLUMN",
         rich_help_panel=DATA,
     ),
@@ -108,14 +107,14 @@ Weights = Annotated[
 Metric = Annotated[
     str | None,
     typer.Option(
-        help="Score that the verdict is about, such as mae or f1_macro; all are recorded (tables "
-        "and texts).",
+        help="Metric of the verdict, such as mae or f1_macro; all are recorded (tables and texts).",
         metavar="NAME",
         rich_help_panel=DATA,
     ),
 ]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on stdout, all else on stderr.")
+    bool,
+    typer.Option("--json", help="Print one JSON document on stdout, everything else on stderr."),
 ]
 Sets = Annotated[
     list[str] | None,
@@ -125,14 +124,12 @@ Sets = Annotated[
         help="Change a setting, such as `train.epochs=20`. May be given several times.",
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder of the records. By default runs/NAME.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for the records. By default runs/NAME.")]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, help="Runs at a time, one core each. By default all cores."),
+    typer.Option(min=1, help="Number of parallel runs, one core each. By default all cores."),
 ]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print the result and errors, nothing else.")
-]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result and errors.")]
 Device = Annotated[
     str | None,
     typer.Option(help="cpu, cuda, cuda:1 or mps. By default a GPU if there is one."),
@@ -140,7 +137,7 @@ Device = Annotated[
 TensorBoard = Annotated[
     bool,
     typer.Option(
-        "--tensorboard", help="Write learning curves for TensorBoard to the folder of the records."
+        "--tensorboard", help="Write learning curves for TensorBoard to the records folder."
     ),
 ]
 UntilDecided = Annotated[
@@ -170,7 +167,7 @@ def split_names(given: list[str], option: str) -> list[str] | None:
     """Return names that are separated by commas; one that contains a comma is quoted."""
     names = [name.strip() for line in csv.reader(given, skipinitialspace=True) for name in line]
     if "" in names:
-        raise LupiError(f"--{option}: a name is empty in {','.join(given)!r}; expected columns")
+        raise LupiError(f"--{option}: empty name in {','.join(given)!r}; expected columns")
     return names or None
 
 
@@ -184,5 +181,5 @@ def changes(set_: list[str] | None, device: str | None) -> dict[str, Any]:
 def seed_budget(until_decided: bool, max_seeds: int | None) -> bool | int:
     """Return what `lupi.compare` takes as `until_decided`."""
     if max_seeds is not None and not until_decided:
-        raise LupiError("--max-seeds is for --until-decided; a fixed plan has --set seeds=N")
+        raise LupiError("--max-seeds is for --until-decided; otherwise use --set seeds=N")
     return until_decided if max_seeds is None else max_seeds

@@ -1,4 +1,4 @@
-"""Results go to stdout (one JSON document with --json), all else to stderr."""
+"""Results go to stdout (one JSON document with --json), everything else to stderr."""
 
 import contextlib
 import json

@@ -16,7 +16,7 @@ from lupi.interface.console import print_message, stderr
 
 def analyse(
     run: Annotated[
-        Path, typer.Argument(help="Folder of a finished run, or a folder with just one run.")
+        Path, typer.Argument(help="Folder of a finished run, or a folder with a single run.")
     ],
     rows: Annotated[int, typer.Option(min=20, help="Maximum number of validation rows.")] = 4000,
     out: Annotated[
@@ -26,9 +26,9 @@ def analyse(
 ) -> None:
     """Show what the noise of a trained run learned from x*.
 
-    It shows the variance per unit for rows answered right and wrong, a heat map of rows x units,
-    where in the image or text the noise is, what it correlates with (loss, error, region size),
-    and whether it collapsed. The x* of validation rows is used for this only, after training and
+    It shows the variance per unit for correct and wrong predictions, a heat map of rows x units,
+    maps of the noise over images or texts, correlations (with loss, error, region size), and
+    whether the noise collapsed. The x* of validation rows is used only here, after training and
     selection. Writes `analysis.html`, `analysis.json` and the figures; --json prints the JSON.
 
     Example: `lupi train mine.yaml --arm het-dropout --out runs/noise`, then
@@ -47,7 +47,7 @@ def analyse(
 
     run = find_run(run)
     with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
-        bar = progress.add_task("looking at rows")
+        bar = progress.add_task("analysing rows")
         seen = observe(
             run, rows, lambda done, total: progress.update(bar, completed=done, total=total)
         )

@@ -1,4 +1,4 @@
-"""`lupi bench`: what the methods cost, as ratios measured in one process."""
+"""`lupi bench`: the cost of methods, as ratios measured in one process."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -48,8 +48,8 @@ def bench(
 
     On images, it times a training step of a VGG-16-BN at 64x64, the inference of the student
     compared with a plain network, and the preparation of a batch compared with the step that
-    uses it. Both sides of a ratio alternate in one process, so a busy machine affects both alike:
-    trust only the ratios.
+    uses it. Both sides of a ratio alternate in one process, so a busy machine affects both: trust
+    only the ratios.
 
     On translation, it times a training step of 2-layer LSTMs with 256 units, and beam search with
     12 hypotheses, also in tokens and sentences per second.
@@ -80,7 +80,7 @@ def bench(
     names = [find_method(name).name for name in methods] if methods else list(known)
     on_images = task is _Task.images
     if onnx and not on_images:
-        raise LupiError("--onnx is for images: students of sentences are not exported")
+        raise LupiError("--onnx is for images: translation students can't be exported")
     if against and (on_images or methods):
         raise LupiError(
             "--against joeynmt times JoeyNMT against no-xstar on sentences: give "
@@ -137,7 +137,7 @@ def _bench_compare(workers: int | None, n_runs: int, rounds: int, as_json: bool)
         print_json({"runs": n_runs, "rounds": rounds, **found})
         return
     table = Table(box=None, pad_edge=False)
-    for column in ("workers", "runs a minute", "start-up", "memory of a worker"):
+    for column in ("workers", "runs per minute", "start-up", "memory of a worker"):
         table.add_column(column, justify="right")
     for row in found["workers"]:
         table.add_row(

@@ -1,4 +1,4 @@
-"""`lupi bounds`: what the paper's theory says in numbers, and its oracle in a simulation."""
+"""`lupi bounds`: the paper's bounds in numbers, and a simulation of its oracle."""
 
 import math
 from collections.abc import Sequence
@@ -35,15 +35,15 @@ def bounds(
         bool, typer.Option("--simulate", help="Also simulate the oracle (a few seconds).")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="File to write: .html, or .svg for the figure alone.")
+        Path, typer.Option(help="File to write: .html, or .svg for the figure only.")
     ] = Path("runs/bounds.html"),
     as_json: Json = False,
 ) -> None:
-    """Print the bounds of Propositions 1 and 2 over n, and where they cross.
+    """Print the bounds of Propositions 1 and 2 by n, and where they cross.
 
-    Without x* the paper's bound falls as n^-1/2; with an oracle that controls the variance of the
-    output, it falls as n^-1. `--set xi=0.01` sets a constant; the defaults are an illustration.
-    docs/theory.md says what is proved and what is not.
+    Without x* the paper's bound decreases as n^-1/2; with an oracle that controls the variance of
+    the output, as n^-1. `--set xi=0.01` sets a constant; the defaults are an illustration.
+    docs/theory.md discusses what is proved.
 
     Example: `lupi bounds --network vgg16-bn --set delta=0.01`
     """
@@ -60,7 +60,7 @@ def bounds(
     from lupi.theory.simulation import simulate as run_simulation
 
     if network and run:
-        raise LupiError("--network and --run both give a network; take one of them")
+        raise LupiError("use either --network or --run, not both")
     if out.suffix not in (".html", ".svg"):
         raise LupiError(f"--out: got {out}, expected a name that ends in .html or .svg")
     measured: dict[str, Any] = {}
@@ -74,7 +74,7 @@ def bounds(
     if "xi" in measured and "xi" not in given and constants.xi > constants.delta:
         words.append(
             f"Measured xi = {constants.xi:.3g} is above delta = {constants.delta:g}: Proposition 2 "
-            "says nothing of this network. Its curve is for an oracle that holds xi at delta."
+            "does not apply to this network. Its curve is for an oracle with xi equal to delta."
         )
         constants = constants.model_copy(update={"xi": constants.delta})
     curves = make_bounds(constants)

@@ -1,4 +1,4 @@
-"""`lupi compare`: run a comparison, or what is left of it, to its verdict."""
+"""`lupi compare`: run or resume a comparison and print its verdict."""
 
 import shlex
 import sys
@@ -51,10 +51,9 @@ def compare(
 ) -> None:
     """Train every arm at every size with every seed, and judge whether x* helped.
 
-    Prints the verdict and writes a page for the browser, `report.html`, to the folder of the
-    records. Finished runs are saved: stop it at any time and run the same command to resume.
-    With `tuning:` in the settings, the settings of each arm are chosen first, by validation
-    scores alone.
+    Prints the verdict and writes a page for the browser, `report.html`, to the records folder.
+    Finished runs are saved: stop the command at any time and run it again to resume. With
+    `tuning:` in the settings, the settings of each arm are first chosen by validation scores.
 
     Example: `lupi compare mine.yaml --set seeds=8 --set train.epochs=40`
 
@@ -69,7 +68,7 @@ def compare(
     Example: `lupi compare reviews.csv --text review --target label --rationale spans`
 
     With --until-decided, seeds are added (7, 9, 12, 16, ...) until each arm with x* has an
-    answer at each size, or until --max-seeds. The verdict allows for these looks.
+    answer at each size, or up to --max-seeds. The verdict is corrected for these looks.
 
     Example: `lupi compare mine.yaml --until-decided --max-seeds 20`
 
@@ -77,7 +76,7 @@ def compare(
 
     Example: `lupi compare mine.yaml --engine ray --address auto`
 
-    The exit code is 1 if a run failed, 2 for a mistake in the command, settings or data.
+    The exit code is 1 if a run failed, 2 for an error in the command, settings or data.
     """
     from lupi.interface.sources import settings_from
 
@@ -127,7 +126,7 @@ def compare_and_print(
         print_verdict(result, as_json)
         print_message(f"report: {result.folder / 'report.html'}")
         if raw["task"]["name"] != "translation":  # whose student is used by `lupi translate`
-            print_message(f"to ship a student: lupi export {result.folder} --out FOLDER")
+            print_message(f"to export a student: lupi export {result.folder} --out FOLDER")
     if not result.is_complete:
         n_all = len(result.record.runs)
         n_missing = n_all - len(result.record.finished)

@@ -1,4 +1,4 @@
-"""`lupi data`: what is done to data before anything is trained."""
+"""`lupi data`: prepare data before training."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +24,7 @@ def shard(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="YAML file of a comparison, or the name of one that comes with lupi. Its `task` "
+            help="YAML file of a comparison, or the name of one included in lupi. Its `task` "
             "defines the images.",
         ),
     ],
@@ -37,8 +37,8 @@ def shard(
 
     Use shards for data that do not fit on one disk or in memory: with `task.root` set to this
     folder, or to a copy of it, training streams the images. Rows, held-out images and pixels are
-    the same as from the files. Every image is decoded once to find bad ones (`task.on_bad`), and
-    stored unchanged. An interrupted command resumes.
+    the same as from the files. Every image is decoded once to find invalid ones (`task.on_bad`),
+    and stored unchanged. If interrupted, run the command again to resume.
 
     Example: `lupi data shard paper/sizes --set task.root=/data/imagenet --out /data/shards`, then
     `lupi compare paper/sizes --set task.root=/data/shards`

@@ -1,4 +1,4 @@
-"""`lupi demo`: the whole way from data to verdict, on embedded data."""
+"""`lupi demo`: a complete comparison on embedded data."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ from lupi.cli.options import Json, Quiet, Sets, Workers
 
 def demo(
     set_: Sets = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the records.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the records.")] = None,
     workers: Workers = None,
     print_settings: Annotated[
         bool, typer.Option("--print-settings", help="Print the demo's YAML file and exit.")
@@ -21,8 +21,9 @@ def demo(
 ) -> None:
     """Compare heteroscedastic dropout with its controls on cluttered digits, in a few minutes.
 
-    x is an image of a handwritten digit among fragments of others, x* the digit's box, known
-    in training only. Nothing is downloaded. Ends with a verdict and `runs/demo/report.html`.
+    x is an image of a handwritten digit among fragments of others, x* the digit's bounding box,
+    known only in training. Nothing is downloaded. Prints a verdict and writes
+    `runs/demo/report.html`.
     """
     from lupi.cli.verbs.compare import compare_and_print
     from lupi.configs import FOLDER

@@ -1,4 +1,4 @@
-"""`lupi export`: the student of a run, as others use it."""
+"""`lupi export`: write the student of a run to a folder."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -35,8 +35,8 @@ def export(
 
     From a comparison, the best run on validation rows is chosen: first the arm, by its mean over
     seeds, then the seed. The outputs are compared with the original's on test rows; if they
-    differ by more than 1e-4, nothing is written. MODEL_CARD.md holds the evidence. `lupi predict`
-    and `lupi.load_student` read the folder.
+    differ by more than 1e-4, nothing is written. MODEL_CARD.md contains the evidence.
+    `lupi predict` and `lupi.load_student` read the folder.
 
     Example: `lupi export runs/demo --arm het-dropout --format onnx --out shipped`
     """
@@ -64,5 +64,5 @@ def export(
         return
     print(
         f"{out}: outputs on {exported.n_rows} test rows differ from the original's by "
-        f"{exported.difference:.2g} at most"
+        f"at most {exported.difference:.2g}"
     )

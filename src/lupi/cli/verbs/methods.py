@@ -1,4 +1,4 @@
-"""`lupi methods`: which methods there are, and what can be set."""
+"""`lupi methods`: list the methods and their settings."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,7 +49,7 @@ def methods(
 
 def _use(facts: MethodFacts) -> str:
     if facts.sees_xstar_at_test:
-        return "at test too"
+        return "also at test time"
     return "yes" if facts.uses_xstar else "no"
 
 
@@ -57,7 +57,7 @@ def _print_settings(method: "Learner") -> None:
     console = Console()
     console.print(f"[bold]{method.name}[/]: {method.summary}\n")
     if not method.Settings.model_fields:
-        console.print("nothing to set")
+        console.print("no settings")
         _print_search(method, console)
         return
     table = Table(box=None, pad_edge=False)
@@ -72,7 +72,7 @@ def _print_settings(method: "Learner") -> None:
 
 
 def _space(method: "Learner") -> "Space":
-    """Return where tuning looks: nowhere for a classical model, which tunes itself."""
+    """Return the search ranges; none for a classical model, which tunes itself."""
     return getattr(method, "search", {})
 
 
@@ -81,7 +81,7 @@ def _print_search(method: "Learner", console: Console) -> None:
 
     if not _space(method):
         return
-    console.print("\nWhere tuning looks, unless an arm has a `search` of its own:")
+    console.print("\nSearch ranges for tuning, unless an arm sets `search`:")
     table = Table(box=None, pad_edge=False, show_header=False)
     for key, choices in _space(method).items():
         table.add_row(key, format_choices(choices))

@@ -1,4 +1,4 @@
-"""`lupi plan`: what a comparison takes to detect a gain, before hours are spent on it."""
+"""`lupi plan`: estimate the seeds and the time that a comparison needs."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -36,8 +36,8 @@ def plan(
         float | None,
         typer.Option(
             min=0,
-            help="Gain to detect: points of accuracy, or the metric's own unit. By default two "
-            "points (0.02 of r2 or auc); errors have no default.",
+            help="Gain to detect: points of accuracy, or the unit of the metric. By default two "
+            "points (0.02 for r2 or auc); errors have no default.",
         ),
     ] = None,
     power: Annotated[
@@ -113,7 +113,7 @@ def _plan(
         known = ", ".join(map(str, sizes))
         raise LupiError(f"--size: got {unknown[0]}; the sizes of the comparison are {known}")
     if len(seeds) < 2:
-        raise LupiError("seeds: a pilot takes two seeds or more; the comparison has one")
+        raise LupiError("seeds: a pilot needs at least two seeds; the comparison has one")
     folder = out or default_folder(comparison.settings.name)
     n_workers = workers or n_cores()
 
@@ -131,7 +131,7 @@ def _plan(
         print_json({**asdict(found), "n_workers": n_workers})
     else:
         _print(found, n_workers)
-        print_message(f"drawn in {folder / 'plan.svg'}")
+        print_message(f"figure: {folder / 'plan.svg'}")
     if missing:
         print_message(f"[red]{len(missing)} runs of the pilot have no result[/]: {RUN_AGAIN}")
         raise typer.Exit(1)
@@ -167,20 +167,18 @@ def _print(found: "SeedPlan", n_workers: int) -> None:
     fewest = min(row.n_pilot_seeds for row in found.sizes)
     console.print(
         "\n[dim]spread: standard deviation over seeds of a difference between two arms"
-        + ("; *: taken from the nearest size of the pilot" if _borrows(found) else "")
-        + "\nseeds: for this size, all sizes tested together; alone: were it the only size\n"
-        f"ranges: {100 * CONFIDENCE:.0f} % sure, after a spread known from {fewest} seeds only[/]"
+        + ("; *: from the nearest size of the pilot" if _borrows(found) else "")
+        + "\nseeds: with all sizes tested together; alone: with this size only\n"
+        f"ranges: {100 * CONFIDENCE:.0f} % confidence, with the spread from {fewest} seeds[/]"
     )
-    console.print(f"\nTime, {n_workers} at a time:")
+    console.print(f"\nTime with {n_workers} parallel runs:")
     n_missing = found.n_runs - found.n_finished
     left = time_text(found.seconds_left / n_workers)
     console.print(f"  {n_missing} of {found.n_runs} runs left with {found.n_seeds} seeds: {left}")
     if found.seeds is not None and found.seeds > found.n_seeds:
         more = (found.seeds - found.n_seeds) * found.seconds_per_seed + found.seconds_left
         console.print(f"  with {found.seeds} seeds: {time_text(more / n_workers)}")
-    print_message(
-        "the pilot's runs are kept: `lupi compare` with the same settings goes on from them"
-    )
+    print_message("the pilot's runs are saved: `lupi compare` with the same settings reuses them")
 
 
 def _borrows(found: "SeedPlan") -> bool:

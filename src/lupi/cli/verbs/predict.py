@@ -1,4 +1,4 @@
-"""`lupi predict`: a trained student as a filter."""
+"""`lupi predict`: predict with a trained student."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ N_BAD_SHOWN = 5
 def predict(
     run: Annotated[
         Path,
-        typer.Argument(help="Folder of `lupi export`, of a finished run, or of a comparison."),
+        typer.Argument(help="Folder of an exported student, a finished run or a comparison."),
     ],
     inputs: Annotated[
         list[Path] | None,
@@ -49,9 +49,9 @@ def predict(
 ) -> None:
     """Predict with a student: one line on stdout for each row, image or text.
 
-    Classes come with their probabilities, numbers with mean and standard deviation. A table is
-    CSV (also gzipped or from stdin), Parquet or Excel with the columns that the student was
-    trained on; other columns, including x*, are ignored. `row` counts the rows of a file from 1.
+    Output is the class with all probabilities, or mean and standard deviation. A table is CSV
+    (also gzipped or from stdin), Parquet or Excel with the columns that the student was trained
+    on; other columns, including x*, are ignored. `row` counts the rows of a file from 1.
     For images, stdin (-) is a list of files. Texts are strings (--input), files like the
     training texts, or lines of stdin or of a .txt file.
 
@@ -86,7 +86,7 @@ def predict(
             if batch.ignored != said:
                 said = tuple(batch.ignored)
                 print_message(
-                    escape(f"ignored, as the student does not need them: {', '.join(said)}")
+                    escape(f"ignored columns, which the student does not use: {', '.join(said)}")
                 )
             n_good = batch.n_before_bad if on_bad == "stop" else len(batch.x)
             if n_good:
@@ -96,7 +96,7 @@ def predict(
             sys.stdout.flush()
             if batch.bad and on_bad == "stop":
                 raise LupiError(
-                    f"{batch.bad[0]}; correct it, or leave such inputs out with --on-bad skip"
+                    f"{batch.bad[0]}; correct it, or skip such inputs with --on-bad skip"
                 )
             for reason in batch.bad[: max(0, N_BAD_SHOWN - n_bad)]:
                 print_message(escape(f"skipped {reason}"))
@@ -106,7 +106,7 @@ def predict(
     if n_bad:
         print_message(f"skipped {n_bad} of {n_bad + n_done} inputs")
     if not n_done:
-        raise LupiError("there was nothing to predict: no input was understood")
+        raise LupiError("nothing to predict: there was no valid input")
 
 
 def _lines() -> Iterator[str]:

@@ -38,9 +38,9 @@ def report(
 ) -> None:
     """Print the verdict of a comparison and write its page, `report.html`.
 
-    It also works while the comparison is running, and lists what is missing. --json prints the
-    mean, interval, verdict, p-value, label-saving factor, and the counts of collapsed and diverged
-    runs for each arm and size. With two folders, it shows the same arms side by side, with paired
+    It also works while the comparison is running, and lists missing runs. --json prints the mean,
+    interval, verdict, p-value, label-saving factor, and the counts of collapsed and diverged runs
+    for each arm and size. With two folders, it shows the common arms side by side, with paired
     differences if seeds and data are the same.
 
     Example: `lupi report runs/demo --format latex --figures paper/`
@@ -53,7 +53,7 @@ def report(
         _compare(folders[0], folders[1], as_json)
     elif watch:
         if format_ or figures or as_json:
-            raise LupiError("--watch serves the page alone: leave --format, --figures, --json out")
+            raise LupiError("--watch can't be combined with --format, --figures or --json")
         _serve(folders[0], port)
     else:
         _write(folders[0], as_json, format_, figures)
@@ -90,8 +90,8 @@ def _serve(folder: Path, port: int) -> None:
     from lupi.report.page.watch import HOST, page_server
 
     with page_server(folder, port) as server:
-        print_message(f"report: http://{HOST}:{server.server_port}/ (Ctrl-C ends)")
+        print_message(f"report: http://{HOST}:{server.server_port}/ (Ctrl-C to stop)")
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            print_message("ended; `lupi report` without --watch writes the page to a file")
+            print_message("stopped; `lupi report` without --watch writes the page to a file")

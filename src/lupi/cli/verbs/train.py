@@ -53,14 +53,14 @@ def train(
 ) -> None:
     """Train one run of a comparison: one arm, one size, one seed.
 
-    `lupi compare` with the same file would write the same record, and reuses it. The student,
-    which knows nothing of x*, is `checkpoint/student.safetensors` in the run's folder.
+    `lupi compare` with the same file writes the same record, or reuses it. The student, which
+    needs no x*, is `checkpoint/student.safetensors` in the run's folder.
 
     Example: `lupi train mine.yaml --arm het-dropout --size 300 --seed 0`
 
     Example: `lupi train pupils.csv --target G3 --privileged G1,G2 --arm het-dropout`
 
-    On several cores, GPUs or nodes, with the same numbers within rounding:
+    On several cores, GPUs or nodes, with the same results up to rounding:
     `torchrun --nproc-per-node 2 -m lupi train mine.yaml --arm het-dropout`
     """
     columns = options.columns(
@@ -162,9 +162,9 @@ def _train(
     for split, scores in sorted(result["metrics"].items(), key=lambda pair: pair[0] != "val"):
         named = (f"{name} {value:.4f}" for name, value in sorted(scores.items()))
         print(f"{split:4}  " + "  ".join(named))
-    print(f"{result['status']} after {result['epochs']} epochs, best was {result['best_epoch']}")
+    print(f"{result['status']} after {result['epochs']} epochs, best epoch {result['best_epoch']}")
     if result["collapsed"]:
-        print("collapsed: the variance no longer depends on x*")
+        print("collapsed: the noise no longer depends on x*")
 
 
 def _curves(records: Path) -> "TensorBoardCurves":

@@ -1,4 +1,4 @@
-"""`lupi translate`: a trained student as a filter."""
+"""`lupi translate`: translate with a trained student."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from lupi.interface.console import print_message, stderr
 
 def translate(
     run: Annotated[
-        Path, typer.Argument(help="Folder of a finished run, or a folder with just one run.")
+        Path, typer.Argument(help="Folder of a finished run, or a folder with a single run.")
     ],
     beam: Annotated[
         int | None, typer.Option(min=1, max=100, help="Beam size. By default the run's setting.")
@@ -24,8 +24,8 @@ def translate(
     """Translate lines from stdin to stdout, with the student of a run.
 
     Lines are translated 64 at a time; from a terminal, one at a time. Empty lines stay empty. The
-    input should look like the run's own text: tokenised and lower-cased if that was. x* is not
-    needed.
+    input should be preprocessed like the run's training text, such as tokenised and lower-cased.
+    x* is not needed.
 
     Example: `lupi translate runs/multi30k-en-de/0a1b2c3d4e5f < test.en > test.de`
     """
