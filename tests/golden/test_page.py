@@ -183,7 +183,7 @@ def test_task_without_images_and_variance(tmp_path: Path) -> None:
     for path in folder.glob("*/metrics.jsonl"):
         path.unlink()
     page = read(write_report(folder))
-    assert "What the noise looked like" not in page.text
+    assert "Samples with their noise" not in page.text
     assert "Noise inside and outside" not in page.text
     assert "Learning curves" in page.text
 

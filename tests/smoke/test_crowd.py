@@ -31,7 +31,7 @@ def test_from_answers_to_a_student(tmp_path: Path, here: Here) -> None:
     assert "60 (item), 3 answers each; held-out items are scored once, against true" in " ".join(
         said.split()
     )
-    assert "stand in the table twice" not in said
+    assert "exact copies" not in said
     summary = json.loads(printed)
     assert summary["n_finished"] == 6
     arms = {arm["name"]: arm for arm in summary["arms"]}

@@ -40,7 +40,7 @@ def test_from_columns_to_verdict(tmp_path: Path, here: Here) -> None:
     page = (tmp_path / "runs/deliveries/report.html").read_text()
     assert "alone predicts the target" in page
     text = here("report", "runs/deliveries")[1]
-    assert "not a network, shown for comparison: linear" in text
+    assert "classical models, for reference only: linear" in text
     assert "0 of 3 runs to do" in here(*arguments)[2]
     write_csv(tmp_path / "deliveries.csv", made[1:])
     assert "3 of 3 runs to do" in here(*arguments)[2]  # the table is another

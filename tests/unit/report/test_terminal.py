@@ -68,4 +68,4 @@ def test_fractions_are_drawn_on_one_scale() -> None:
     assert [line.split(" %")[0].strip() for line in chart] == ["0", "4", "100"]
     assert chart[0].index("●") < chart[2].index("●") < chart[1].index("●")
     assert "x* helps at no measured fraction" in shown
-    assert "x* for a part" not in text(summary(arm("het", cell())))
+    assert "Partial x*" not in text(summary(arm("het", cell())))
