@@ -239,7 +239,7 @@ COCO = (
 )
 IMAGE = (
     "from lupi.data.images.decode import *",
-    "with refusing_bombs(): decode_image(path.read_bytes(), 64, 'crop')",
+    "with image_size_limit(): decode_image(path.read_bytes(), 64, 'crop')",
 )
 STREAMED = (IMAGE[0], "decode_image(path.read_bytes(), 64, 'crop')")
 SHARD = (

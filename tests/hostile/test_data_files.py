@@ -19,7 +19,7 @@ from PIL import Image
 
 from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
 from lupi.data.findings import Findings
-from lupi.data.images.decode import BadImageError, decode_image, decode_mask, refusing_bombs
+from lupi.data.images.decode import BadImageError, decode_image, decode_mask, image_size_limit
 from lupi.data.images.layouts.image_folder import ImageFolder
 from lupi.data.images.layouts.pascal import BadXmlError, read_annotation
 from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
@@ -135,12 +135,12 @@ def read_xml(path: Path) -> None:
 
 
 def read_image(path: Path) -> None:
-    with refusing_bombs():
+    with image_size_limit():
         decode_image(path.read_bytes(), 8, "crop")
 
 
 def read_mask(path: Path) -> None:
-    with refusing_bombs():
+    with image_size_limit():
         decode_mask(path.read_bytes(), 8, "squash", (9, 12))
 
 

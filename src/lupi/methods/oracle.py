@@ -20,7 +20,7 @@ from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
 from lupi.nn.networks.seq2seq import Seq2Seq
 from lupi.nn.networks.vector_started import VectorStarted
-from lupi.nn.taps import entering, linear_layers, try_pass
+from lupi.nn.taps import layer_inputs, linear_layers, try_pass
 from lupi.settings import Settings
 
 
@@ -44,7 +44,7 @@ class OracleNetwork(nn.Module):
         if self.is_region:
             self.xstar_net = task.network()
         else:
-            with entering(linear_layers(net)[-1]) as seen:
+            with layer_inputs(linear_layers(net)[-1]) as seen:
                 try_pass(net, task.example())
             self.xstar_net = nn.Sequential(
                 nn.Linear(seen[0].shape[-1] + task.xstar_dim, n_hidden),
@@ -69,7 +69,7 @@ class OracleNetwork(nn.Module):
             # Without a region, the network sees the whole image.
             shown = restrict(plain, xstar.where(has > 0, 1.0))
             return torch.add(self.net(plain), self.xstar_net(shown))
-        with entering(linear_layers(self.net)[-1]) as seen:
+        with layer_inputs(linear_layers(self.net)[-1]) as seen:
             own = self.net(plain)
         xstar, has = _per_row(xstar), _per_row(has)
         return torch.add(own, has * self.xstar_net(torch.cat([seen[0], xstar], 1)))

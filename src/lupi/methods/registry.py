@@ -37,7 +37,7 @@ def find_method(name: str) -> type[Method]:
 def build_method(
     name: str, settings: Settings | Mapping[str, Any], net: nn.Module, task: Task
 ) -> Method:
-    """Build a method over a student, from the settings that its name stands for."""
+    """Build a method for a student, from the settings of this name."""
     cls = find_method(name)
     check_kind(cls, task)
     if not isinstance(settings, Settings):

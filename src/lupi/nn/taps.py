@@ -11,7 +11,7 @@ from lupi.errors import LupiError
 
 
 @contextlib.contextmanager
-def entering(layer: nn.Module, cut: bool = False) -> Iterator[list[Tensor]]:
+def layer_inputs(layer: nn.Module, cut: bool = False) -> Iterator[list[Tensor]]:
     """Collect the inputs of a layer in passes inside the block.
 
     With `cut`, no gradient flows back through the layer; the collected inputs keep theirs.
@@ -30,7 +30,7 @@ def entering(layer: nn.Module, cut: bool = False) -> Iterator[list[Tensor]]:
 
 
 @contextlib.contextmanager
-def leaving(layer: nn.Module) -> Iterator[list[Any]]:
+def layer_outputs(layer: nn.Module) -> Iterator[list[Any]]:
     """Collect the outputs of a layer in passes inside the block."""
     seen: list[Any] = []
     handle = layer.register_forward_hook(lambda module, inputs, output: seen.append(output))
@@ -72,7 +72,7 @@ def check_learned(net: nn.Module, layer: nn.Module, x: Any, who: str) -> None:
     was_training = net.training
     net.eval()
     try:
-        with torch.enable_grad(), entering(layer) as seen:
+        with torch.enable_grad(), layer_inputs(layer) as seen:
             net(x)
     finally:
         net.train(was_training)

@@ -7,7 +7,7 @@ from typing import Literal
 from lupi.evidence.answer import Answer
 from lupi.evidence.roles import is_candidate
 from lupi.evidence.summary import Summary, Verdict
-from lupi.evidence.words.headline import MOST_TELLING_FIRST
+from lupi.evidence.words.headline import MOST_INFORMATIVE_FIRST
 
 State = Answer | Literal["mixed", "incomplete", "nothing to judge"]
 
@@ -66,7 +66,7 @@ def _condense(words: Collection[Verdict]) -> State:
     """Return the verdict of the headline, or `mixed` if x* both helps and hurts."""
     if "helps" in words and "hurts" in words:
         return "mixed"
-    for word in MOST_TELLING_FIRST:
+    for word in MOST_INFORMATIVE_FIRST:
         if word in words:
             return word
     return "nothing to judge"

@@ -13,7 +13,7 @@ from torch import nn
 from lupi.data.images.decode import Fit
 from lupi.data.tables.encoder import TableEncoder
 from lupi.errors import LupiError
-from lupi.methods.teachers.hallucination import Hallucinating
+from lupi.methods.teachers.hallucination import HallucinationStudent
 from lupi.settings import Settings
 from lupi.tasks import table_network
 from lupi.tasks.images import image
@@ -114,7 +114,7 @@ class Description(Settings):
     def build(self) -> nn.Module:
         """Build the network, freshly initialised."""
         net = self._network()
-        return Hallucinating(net, self._network()) if self.two_heads else net
+        return HallucinationStudent(net, self._network()) if self.two_heads else net
 
     def _network(self) -> nn.Module:
         n_outputs = self.target.n_outputs

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lupi.data.images.decode import BadImageError, decode_image, refusing_bombs
+from lupi.data.images.decode import BadImageError, decode_image, image_size_limit
 from lupi.data.images.layouts.index import has_image_suffix
 from lupi.data.images.windows import Cropping
 from lupi.errors import LupiError
@@ -32,7 +32,7 @@ def encode_image(path: Path, how: ImageFiles) -> Tensor:
         data = path.read_bytes()
     except OSError as error:
         raise BadImageError(error.strerror or str(error)) from None
-    with refusing_bombs():
+    with image_size_limit():
         pixels = torch.from_numpy(decode_image(data, how.stored_size, how.fit).pixels.copy())
     if how.n_channels == 1:
         pixels = pixels.float().mean(0, keepdim=True).round().byte()  # (1, S, S)

@@ -14,7 +14,7 @@ from lupi.settings import unknown_name
 from lupi.train.saved.finished import STUDENT, find_run
 
 
-class Picked(NamedTuple):
+class PickedRun(NamedTuple):
     """A finished run, and the reason for the choice."""
 
     folder: Path
@@ -27,7 +27,7 @@ class Picked(NamedTuple):
 
 def pick_run(
     folder: Path, arm: str | None = None, size: int | None = None, seed: int | None = None
-) -> Picked:
+) -> PickedRun:
     """Return the run to export: from a comparison, the best on validation rows, never on test rows.
 
     The size is `size`, or the largest at which all arms have a student. The arm is `arm`, or the
@@ -39,7 +39,7 @@ def pick_run(
         if given := [option for option, value in wanted.items() if value is not None]:
             raise LupiError(f"{given[0]} is for the folder of a comparison; {folder} is not one")
         only = find_run(folder)
-        return Picked(only, str(only))
+        return PickedRun(only, str(only))
     record = read_comparison(folder)
     runs = _shippable(record, arm)
     metric, sign = record.metric.name, 1 if record.metric.higher_is_better else -1
@@ -69,7 +69,7 @@ def pick_run(
     summary = summarise(record)
     cells = next(judged.cells for judged in summary.arms if judged.name == best)
     verdict = next(cell.verdict for cell in cells if cell.size == size)
-    return Picked(run.folder, f"{why}; verdict: {verdict}", verdict, summary.headline)
+    return PickedRun(run.folder, f"{why}; verdict: {verdict}", verdict, summary.headline)
 
 
 def _largest(runs: Sequence[RunRecord]) -> int:

@@ -23,7 +23,7 @@ from lupi.data.tables.columns import load_table
 from lupi.data.tables.division import Part
 from lupi.data.tables.encoder import MAX_PRIVILEGED, TableEncoder, column_kinds
 from lupi.data.tables.leaks import find_leaks
-from lupi.data.tables.parts import Labelled
+from lupi.data.tables.parts import LabelledRows
 from lupi.data.tables.settings import TableSettings
 from lupi.data.tables.vectors import VectorSplit
 from lupi.data.tables.weights import describe_weights, loss_weights, metric_weights
@@ -46,7 +46,7 @@ class _Run:
 
     size: int
     seed: int
-    parts: Mapping[Part, Labelled]
+    parts: Mapping[Part, LabelledRows]
     """The training rows of the run, and all of validation and test."""
     encoder: TableEncoder
     xstar_layout: TableEncoder

@@ -47,7 +47,7 @@ class OracleSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class EstimatorRisk:
     """Risk of one estimator by number of rows."""
 
     name: str
@@ -60,7 +60,7 @@ class Measured:
     slope_interval: tuple[float, float]
 
 
-def simulate(settings: OracleSettings) -> list[Measured]:
+def simulate(settings: OracleSettings) -> list[EstimatorRisk]:
     """Measure the risk of each estimator; the same settings give the same numbers."""
     by_size = [_risks(n, settings) for n in settings.sizes]
     rng = np.random.default_rng([settings.seed, 0])
@@ -105,7 +105,7 @@ def _draw(
 
 def _measured(
     name: str, risks: Sequence[Floats], settings: OracleSettings, rng: np.random.Generator
-) -> Measured:
+) -> EstimatorRisk:
     means = np.array([values.mean() for values in risks])
     draws = np.stack(
         [
@@ -117,7 +117,7 @@ def _measured(
     low, high = np.quantile(draws, (0.025, 0.975), axis=0)
     slopes = _slopes(settings.sizes, draws)
     ends = np.quantile(slopes, (0.025, 0.975))
-    return Measured(
+    return EstimatorRisk(
         name,
         tuple(means.tolist()),
         tuple(zip(low.tolist(), high.tolist(), strict=True)),

@@ -79,7 +79,7 @@ def pulls(method: HetLikelihood, y: Tensor, output: Tensor) -> Tensor:
     xstar = torch.tensor([[-1.0, 0.0], [1.0, 0.0]])
     batch = Batch(torch.zeros(2, 6), y, xstar, torch.tensor([True, True]))
     output.requires_grad_()
-    method._unlikely(output, method._b(batch), batch).sum().backward()
+    method._negative_log_likelihood(output, method._b(batch), batch).sum().backward()
     assert output.grad is not None
     return output.grad.norm(dim=1) if not method._is_number else output.grad[:, 0].abs()
 
@@ -108,7 +108,7 @@ def test_the_likelihood_of_classes_is_that_of_the_mean_probability() -> None:
     logits, y = torch.tensor([[1.0, -1.0]]), torch.tensor([1])
     batch = Batch(torch.zeros(1, 6), y, torch.zeros(1, 2), torch.tensor([True]))
     torch.manual_seed(5)
-    loss = method._unlikely(logits, torch.tensor([0.8]), batch)
+    loss = method._negative_log_likelihood(logits, torch.tensor([0.8]), batch)
     torch.manual_seed(5)
     noisy = logits + np.exp(0.4) * torch.randn(7, 2)
     assert loss.item() == pytest.approx(-noisy.softmax(1)[:, 1].mean().log().item(), rel=1e-5)

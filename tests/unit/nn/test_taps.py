@@ -3,13 +3,13 @@ import torch
 from torch import nn
 
 from lupi.errors import LupiError
-from lupi.nn.taps import entering, leaving, linear_layers, try_pass
+from lupi.nn.taps import layer_inputs, layer_outputs, linear_layers, try_pass
 
 
 def test_reads_what_enters_and_leaves_and_goes_away() -> None:
     net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     x = torch.randn(5, 3)
-    with entering(net[2]) as before, leaving(net[0]) as after:
+    with layer_inputs(net[2]) as before, layer_outputs(net[0]) as after:
         net(x)
     net(x)
     assert len(before) == len(after) == 1
@@ -21,7 +21,7 @@ def test_reads_what_enters_and_leaves_and_goes_away() -> None:
 
 def test_a_cut_stops_the_gradient_of_the_layer_but_not_of_what_was_read() -> None:
     net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
-    with entering(net[1], cut=True) as seen:
+    with layer_inputs(net[1], cut=True) as seen:
         output = net(torch.randn(5, 3))
     output.sum().backward()
     assert net[0].weight.grad is None

@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 
 from lupi.errors import LupiError
-from lupi.theory.simulation import Measured, OracleSettings, simulate
+from lupi.theory.simulation import EstimatorRisk, OracleSettings, simulate
 
 
-def measure(**changes: Any) -> dict[str, Measured]:
+def measure(**changes: Any) -> dict[str, EstimatorRisk]:
     settings = {"sizes": [128, 512, 2048], "n_repeats": 60, **changes}
     return {m.name: m for m in simulate(OracleSettings.parse(settings, ""))}
 

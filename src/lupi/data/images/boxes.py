@@ -21,7 +21,7 @@ def boxes_of(
 ) -> tuple[list[Box], list[PixelBox]]:
     """Return an item's boxes that can be used: in pixels of the image, and in stored ones.
 
-    The image has this width and height; `findings` is told of boxes that can't be used.
+    The image has this width and height; boxes that can't be used are added to `findings`.
     """
     usable = _usable(item, size, findings)
 

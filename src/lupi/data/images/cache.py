@@ -24,7 +24,7 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from lupi.data.findings import Finding, Findings, OnBad
-from lupi.data.images.decode import Fit, refusing_bombs
+from lupi.data.images.decode import Fit, image_size_limit
 from lupi.data.images.layouts.holdout import hold_out
 from lupi.data.images.layouts.index import PARTS, Part, Source, pick_classes
 from lupi.data.images.layouts.trees import Tree, open_tree
@@ -160,7 +160,7 @@ def _build(
         writer = ImageWriter(
             tree, unfinished, n_items, classes, w.side, w.fit, w.convert_modes, findings
         )
-        with refusing_bombs():
+        with image_size_limit():
             sizes = {part: writer.write(parts[part], on_decoded) for part in PARTS}
         check_sizes(sizes, writer.y[: sizes["train"]], classes)
         writer.close()

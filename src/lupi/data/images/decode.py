@@ -41,7 +41,7 @@ class Decoded(NamedTuple):
 
 
 @contextmanager
-def refusing_bombs() -> Iterator[None]:
+def image_size_limit() -> Iterator[None]:
     """Let Pillow raise an error for oversized images instead of a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)

@@ -25,7 +25,7 @@ OnDecoded = Callable[[int, int], None]
 def read_image(
     tree: Tree, name: str, side: int, fit: Fit, convert_modes: bool, findings: Findings
 ) -> tuple[bytes, Decoded] | None:
-    """Return a file and the image in it; None if it is bad, which `findings` is told of."""
+    """Return a file and its image; for an invalid file, add to `findings` and return None."""
     try:
         data = tree.read(name)
         image = decode_image(data, side, fit)
@@ -51,7 +51,7 @@ class ImageWriter:
         side: height and width to store.
         fit: what of an image is shown.
         convert_modes: convert what is not 8-bit RGB, or report it as bad.
-        findings: told of everything that is wrong.
+        findings: Collects problems.
     """
 
     def __init__(

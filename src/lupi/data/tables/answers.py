@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lupi.data.tables.division import Codes, Part
 from lupi.data.tables.encoder import is_number, texts
-from lupi.data.tables.parts import Labelled
+from lupi.data.tables.parts import LabelledRows
 from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
 
@@ -27,7 +27,7 @@ class Answers:
     classes: tuple[str, ...]
     """Empty for numbers."""
 
-    def scored_once(self, rows: Labelled) -> Labelled:
+    def scored_once(self, rows: LabelledRows) -> LabelledRows:
         """Return the first row of each item, with the item's target."""
         names = np.array(texts(rows.frame[self.items]), dtype=object).astype(str)
         _, first, item = np.unique(names, return_index=True, return_inverse=True)
@@ -39,7 +39,7 @@ class Answers:
             return once._replace(y=true_targets(once, self.gold, self.classes))
         return once._replace(y=self._together(rows.y, number[item], len(order)))
 
-    def describe(self, rows: Labelled) -> str:
+    def describe(self, rows: LabelledRows) -> str:
         """Describe the number of items, and the target of held-out items."""
         n_items = rows.frame[self.items].nunique()
         together = "the majority of their answers" if self.classes else "the mean of their answers"
@@ -60,7 +60,7 @@ class Answers:
 
 
 def answers_of(
-    given: Mapping[Part, Labelled], classes: tuple[str, ...], settings: TableSettings
+    given: Mapping[Part, LabelledRows], classes: tuple[str, ...], settings: TableSettings
 ) -> Answers | None:
     """Return how held-out items are scored; None if there are no items."""
     if settings.items is None:
@@ -72,7 +72,7 @@ def answers_of(
     return Answers(settings.items, settings.gold, classes)
 
 
-def true_targets(rows: Labelled, column: str, classes: tuple[str, ...]) -> NDArray[Any]:
+def true_targets(rows: LabelledRows, column: str, classes: tuple[str, ...]) -> NDArray[Any]:
     """Return the true targets of rows; raise an error for invalid ones."""
     values = rows.frame[column]
     if values.isna().any():

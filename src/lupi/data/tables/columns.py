@@ -14,7 +14,7 @@ from lupi.data.tables.answers import Answers, answers_of
 from lupi.data.tables.cells import BadCells, read_numbers
 from lupi.data.tables.division import Division, Part
 from lupi.data.tables.encoder import is_number, texts
-from lupi.data.tables.parts import PARTS, Labelled, design_of, division_of, official_split
+from lupi.data.tables.parts import PARTS, LabelledRows, design_of, division_of, official_split
 from lupi.data.tables.reading import list_columns, read_table
 from lupi.data.tables.settings import Kind, TableSettings
 from lupi.data.tables.weights import check_class_weights, read_weights
@@ -32,7 +32,7 @@ DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 class Table:
     """Rows with their targets, and how each seed divides them."""
 
-    given: Mapping[Part, Labelled]
+    given: Mapping[Part, LabelledRows]
     """Rows by the part that a file or column says they are for. Those of `train` are divided
     further into the parts that are missing here."""
     division: Division
@@ -49,7 +49,7 @@ class Table:
     n_dropped: int = 0
     """Rows without a target that were left out."""
 
-    def draw(self, seed: int) -> dict[Part, Labelled]:
+    def draw(self, seed: int) -> dict[Part, LabelledRows]:
         """Return rows to choose training rows from, validation and test rows of a seed."""
         drawn = {
             part: self.given["train"].take(rows) for part, rows in self.division.draw(seed).items()
@@ -99,7 +99,7 @@ def load_table(settings: TableSettings) -> Table:
         frames = official_split(frames["train"], settings.split)
     check_class_weights(settings, classes)
     given = {
-        part: Labelled(
+        part: LabelledRows(
             frame,
             _targets(frame[settings.target], classes, part),
             read_weights(frame, part, settings),

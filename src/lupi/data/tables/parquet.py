@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_VALUES = 200_000_000
-"""Of a file, where a few bytes may stand for a billion rows."""
+"""Maximum number of values of a file, which may declare a billion rows in a few bytes."""
 
 
 def parquet_columns(path: Path) -> list[str]:

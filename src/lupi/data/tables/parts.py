@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PARTS: tuple[Part, ...] = ("train", "val", "test")
 
 
-class Labelled(NamedTuple):
+class LabelledRows(NamedTuple):
     """Rows with their targets: classes (N,) as integers, or numbers (N,)."""
 
     frame: "pd.DataFrame"
@@ -28,10 +28,10 @@ class Labelled(NamedTuple):
     weights: NDArray[np.float64] | None = None
     """How much each row counts, (N,); None: the table does not say."""
 
-    def take(self, rows: NDArray[np.int64]) -> "Labelled":
+    def take(self, rows: NDArray[np.int64]) -> "LabelledRows":
         """Return some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
-        return Labelled(self.frame.iloc[rows], self.y[rows], weights)
+        return LabelledRows(self.frame.iloc[rows], self.y[rows], weights)
 
 
 def official_split(frame: "pd.DataFrame", column: str) -> "dict[Part, pd.DataFrame]":
@@ -51,7 +51,7 @@ def official_split(frame: "pd.DataFrame", column: str) -> "dict[Part, pd.DataFra
 
 
 def division_of(
-    given: Mapping[Part, Labelled], classes: tuple[str, ...], settings: TableSettings
+    given: Mapping[Part, LabelledRows], classes: tuple[str, ...], settings: TableSettings
 ) -> Division:
     """Return how the rows of `train` are divided into the parts that nothing gives."""
     rows = given["train"]
@@ -72,7 +72,7 @@ def division_of(
     return Division(len(rows.y), fracs, labels, groups, time)
 
 
-def _groups(given: Mapping[Part, Labelled], column: str) -> Codes:
+def _groups(given: Mapping[Part, LabelledRows], column: str) -> Codes:
     """Return the group of each row of `train`; none may have rows in another given part."""
     names = {part: texts(rows.frame[column]) for part, rows in given.items()}
     for part, of_part in names.items():
@@ -92,7 +92,7 @@ def _groups(given: Mapping[Part, Labelled], column: str) -> Codes:
     return np.array([number[name] for name in names["train"]], dtype=np.int64)
 
 
-def _check_items(given: Mapping[Part, Labelled], groups: str, items: str) -> None:
+def _check_items(given: Mapping[Part, LabelledRows], groups: str, items: str) -> None:
     """Refuse an item that is in two groups: its answers could be divided."""
     group_of: dict[str | None, str | None] = {}
     for rows in given.values():
@@ -104,7 +104,7 @@ def _check_items(given: Mapping[Part, Labelled], groups: str, items: str) -> Non
                 )
 
 
-def _times(given: Mapping[Part, Labelled], column: str) -> NDArray[np.float64]:
+def _times(given: Mapping[Part, LabelledRows], column: str) -> NDArray[np.float64]:
     """Return the time of each row of `train`; later parts that are given must be later."""
     times = {part: _numbers_of(rows.frame[column]) for part, rows in given.items()}
     order = [part for part in PARTS if part in times]
@@ -133,7 +133,7 @@ def _numbers_of(values: "pd.Series[Any]") -> NDArray[np.float64]:
 
 
 def design_of(
-    given: Mapping[Part, Labelled], division: Division, settings: TableSettings
+    given: Mapping[Part, LabelledRows], division: Division, settings: TableSettings
 ) -> Design:
     """Return the design of the comparison."""
     parts = division.draw(0)

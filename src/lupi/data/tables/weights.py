@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from lupi.data.tables.division import Part
 from lupi.data.tables.encoder import is_number
-from lupi.data.tables.parts import Labelled
+from lupi.data.tables.parts import LabelledRows
 from lupi.data.tables.settings import TableSettings, Use
 from lupi.errors import LupiError
 from lupi.settings import unknown_name
@@ -58,7 +58,9 @@ def check_class_weights(settings: TableSettings, classes: Sequence[str]) -> None
             raise LupiError(f"class_weights: {unknown_name('class', name, list(classes))}")
 
 
-def loss_weights(rows: Labelled, settings: TableSettings, classes: Sequence[str]) -> Weights | None:
+def loss_weights(
+    rows: LabelledRows, settings: TableSettings, classes: Sequence[str]
+) -> Weights | None:
     """Return the weight of each training row of a run in the loss, 1 on average; None: all 1."""
     given = settings.class_weights
     by_row = rows.weights if settings.weighs("loss") else None
@@ -74,14 +76,14 @@ def loss_weights(rows: Labelled, settings: TableSettings, classes: Sequence[str]
     return np.asarray(weights / mean)
 
 
-def metric_weights(rows: Labelled, part: Part, settings: TableSettings) -> Weights | None:
+def metric_weights(rows: LabelledRows, part: Part, settings: TableSettings) -> Weights | None:
     """Return the weight of each held-out row in the metrics; None: all count the same."""
     if rows.weights is None or not settings.weighs("metrics"):
         return None
     return _some(rows.weights, f"all {len(rows.y)} {part} rows of a run have weight 0")
 
 
-def describe_weights(rows: Labelled, settings: TableSettings) -> str:
+def describe_weights(rows: LabelledRows, settings: TableSettings) -> str:
     """Describe the weights and where they are used."""
     parts = []
     if rows.weights is not None:

@@ -3,7 +3,7 @@
     "Don't miss it!"  ->  don't | miss | it | !
 
 Simple on purpose: the same in training, in `lupi predict` and in an exported student, and every
-word knows which characters of the text it stands for. A run of letters in a script without spaces
+word keeps its position in the text. A run of letters in a script without spaces
 counts as one word: separate such texts into words with spaces, or give lists of words.
 """
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lupi.data.images.decode import BadImageError, decode_image, refusing_bombs
+from lupi.data.images.decode import BadImageError, decode_image, image_size_limit
 from lupi.errors import LupiError
 from lupi.files import write_whole
 from lupi.unpack import read_arrays
@@ -62,7 +62,7 @@ def write_vectors(
         for name in new[start : start + AT_ONCE]:
             problem = None
             try:
-                with refusing_bombs():
+                with image_size_limit():
                     pixels[name] = decode_image((folder / name).read_bytes(), side, "crop").pixels
             except (BadImageError, OSError) as error:
                 problem = f"{name}: unreadable image: {error}"

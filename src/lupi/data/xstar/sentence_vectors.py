@@ -40,7 +40,7 @@ class VectorFiles:
     """The files that vectors of lines come from; nothing is learned from them yet.
 
     Args:
-        template: path of the file; `{split}` stands for the split's name.
+        template: path of the file; `{split}` is replaced by the split's name.
         images: path of the file that names the image of each line, likewise; None: not needed.
         split: the training split's name.
         n_lines: how many lines the training text has.
@@ -158,7 +158,7 @@ class FittedVectors:
 
 
 def file_of(template: str, split: str) -> Path:
-    """Return the path that a template stands for."""
+    """Return the path for a template."""
     return Path(template.replace("{split}", split))
 
 

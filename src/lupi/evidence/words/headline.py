@@ -10,7 +10,7 @@ from lupi.evidence.units import is_out_of_100, is_share
 from lupi.evidence.verdict import seeds_needed
 from lupi.records import Metric
 
-MOST_TELLING_FIRST: tuple[Answer, ...] = get_args(Answer)
+MOST_INFORMATIVE_FIRST: tuple[Answer, ...] = get_args(Answer)
 
 ABOUT_XSTAR: Mapping[Answer, str] = {
     "helps": "x* helps {arm}{where}: {numbers} over the strongest control",
@@ -60,7 +60,7 @@ def headline(
         )
     if not any(cell.n_seeds for arm in arms for cell in arm.cells):
         return f"No verdict yet: none of the {n_planned} planned runs has a score."
-    word = next(w for w in MOST_TELLING_FIRST if any(_with(w, arm) for arm in candidates))
+    word = next(w for w in MOST_INFORMATIVE_FIRST if any(_with(w, arm) for arm in candidates))
     arm = max(candidates, key=lambda arm: (len(_with(word, arm)), _total_gain(word, arm)))
     name = _name(word, arm, candidates)
     cells, n_run = _with(word, arm), sum(cell.verdict != "not run" for cell in arm.cells)
@@ -150,7 +150,7 @@ def _factor_interval(saving: LabelSaving) -> str:
 
 def _elsewhere(arm: ArmSummary, told: Answer) -> str:
     """Return the sizes with another verdict, so that the sentence hides none."""
-    rest = [(word, _with(word, arm)) for word in MOST_TELLING_FIRST if word != told]
+    rest = [(word, _with(word, arm)) for word in MOST_INFORMATIVE_FIRST if word != told]
     return "".join(
         f"; {word} at {at_sizes(c.size for c in cells)}" for word, cells in rest if cells
     )

@@ -104,13 +104,19 @@ class HetLikelihood(Method):
             return Losses({"folds": RowLoss(self._of_folds(batch))})
         b = self._b(batch)
         if self.stage == "variance":
-            return Losses({"variance": RowLoss(self._unlikely(self._held_out(batch), b, batch))})
+            return Losses(
+                {
+                    "variance": RowLoss(
+                        self._negative_log_likelihood(self._held_out(batch), b, batch)
+                    )
+                }
+            )
         output = self.net(batch.x)
         if self._warm:
-            variance = RowLoss(self._unlikely(output.detach(), b, batch))
+            variance = RowLoss(self._negative_log_likelihood(output.detach(), b, batch))
             return Losses({"task": self.task_loss(output, batch), "variance": variance})
         own = b if self.settings.steps == "joint" else b.detach()
-        return Losses({"task": RowLoss(self._unlikely(output, own, batch))})
+        return Losses({"task": RowLoss(self._negative_log_likelihood(output, own, batch))})
 
     def logvars(self, batch: Batch) -> dict[str, Tensor]:
         """Return b for the rows with x*, (n, 1): the log-variance of their labels."""
@@ -125,7 +131,7 @@ class HetLikelihood(Method):
         bounded: Tensor = limit * torch.tanh(raw / limit)
         return bounded
 
-    def _unlikely(self, output: Tensor, b: Tensor, batch: Batch) -> Tensor:
+    def _negative_log_likelihood(self, output: Tensor, b: Tensor, batch: Batch) -> Tensor:
         """Return the negative log-likelihood of each row's label, (B,)."""
         if not self._is_number:
             return self._of_classes(output, b, batch)

@@ -24,7 +24,7 @@ from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
 from lupi.nn.batchnorm import untracked
 from lupi.nn.by_row import RandomVectors
-from lupi.nn.taps import check_learned, entering, linear_layers, try_pass
+from lupi.nn.taps import check_learned, layer_inputs, linear_layers, try_pass
 from lupi.settings import Settings
 
 
@@ -70,7 +70,7 @@ class Tram(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: TramSettings) -> None:
         super().__init__(net, task, settings)
-        with entering(self._own_head) as seen:
+        with layer_inputs(self._own_head) as seen:
             try_pass(net, task.example())
         check_learned(net, self._own_head, task.example(), self.name)
         if seen[0].dim() != 2:
@@ -92,7 +92,7 @@ class Tram(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the losses of the head that sees x* and of the student's own head."""
         xstar, has = self._xstar(batch)
-        with entering(self._own_head, cut=True) as seen:
+        with layer_inputs(self._own_head, cut=True) as seen:
             output = self.net(batch.x)
         with_xstar = self.joint(seen[0], self.random.append_to(xstar, batch), has)
         own, joint = (self.task_loss(out, batch) for out in (output, with_xstar))
@@ -124,7 +124,7 @@ class Tram(Method):
         x, whole = batch.x, batch.whole
         features = mask.new_zeros(len(x), self._n_features)
         if whole.any_xstar(has):
-            with whole.only_xstar(), untracked(self.net), entering(self._own_head) as seen:
+            with whole.only_xstar(), untracked(self.net), layer_inputs(self._own_head) as seen:
                 self.net(restrict(x[has], mask[has]))
             features[has] = seen[0].to(features.dtype)
         return features

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.data.xstar.restrict import restrict
 from lupi.nn.batchnorm import untracked
-from lupi.nn.taps import check_learned, leaving, linear_layers
+from lupi.nn.taps import check_learned, layer_outputs, linear_layers
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -32,7 +32,7 @@ class HallucinationSettings(Settings):
     """`official`: as in the CVPR 2018 code, the loss is summed over the batch and also trains d."""
 
 
-class Hallucinating(nn.Module):
+class HallucinationStudent(nn.Module):
     """The student with a second head: it predicts the mean of both."""
 
     def __init__(self, net: nn.Module, fresh: nn.Module) -> None:
@@ -66,10 +66,10 @@ class Hallucination(Method):
         "settings.gamma": Range(low=1, high=100, log=True),
         **Method.search,
     }
-    net: Hallucinating
+    net: HallucinationStudent
 
     def __init__(self, net: nn.Module, task: Task, settings: HallucinationSettings) -> None:
-        super().__init__(Hallucinating(net, task.network()), task, settings)
+        super().__init__(HallucinationStudent(net, task.network()), task, settings)
         self.xstar_head: nn.Module
         layers = linear_layers(self.net.hallucination)
         imitated = layers[0]
@@ -87,12 +87,12 @@ class Hallucination(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return five task losses and the hallucination loss, over all rows or those with x*."""
         xstar, has = batch.privileged()
-        with leaving(linear_layers(self.net.hallucination)[0]) as imagined:
+        with layer_outputs(linear_layers(self.net.hallucination)[0]) as imagined:
             own, hallucinated = self.net.heads(batch.x)
         of_x = self._losses(batch.y, own, hallucinated, (own + hallucinated) / 2)
         of_xstar = distance = own.new_zeros(0)
         if batch.whole.any_xstar(has):
-            with batch.whole.only_xstar(), leaving(linear_layers(self.xstar_head)[0]) as real:
+            with batch.whole.only_xstar(), layer_outputs(linear_layers(self.xstar_head)[0]) as real:
                 output = self._output_of_xstar(batch.x[has], xstar[has])
                 of_xstar = self._losses(batch.y[has], output, (own[has] + output) / 2)
                 distance = self._distance(imagined[0][has], real[0])

@@ -20,7 +20,7 @@ from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.nn.layouts import site_shapes
 from lupi.nn.networks.seq2seq import Memory
 from lupi.nn.sites import find_sites, reading
-from lupi.nn.taps import leaving, try_pass
+from lupi.nn.taps import layer_outputs, try_pass
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -51,7 +51,7 @@ class Imagination(Method):
     def __init__(self, net: nn.Module, task: Task, settings: ImaginationSettings) -> None:
         super().__init__(net, task, settings)
         if task.output_kind == "tokens":
-            with leaving(net.get_submodule("encoder")) as memories:
+            with layer_outputs(net.get_submodule("encoder")) as memories:
                 try_pass(net, task.example())
             n_features = _mean_state(memories[0]).shape[1]
         else:
@@ -79,7 +79,7 @@ class Imagination(Method):
     def _pass(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the student's output, and the features (B, n) from which x* is predicted."""
         if self.task.output_kind == "tokens":
-            with leaving(self.net.get_submodule("encoder")) as memories:
+            with layer_outputs(self.net.get_submodule("encoder")) as memories:
                 output = self.net(batch.x)
             return output, _mean_state(memories[0])
         with reading(self._site) as seen:

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.nn.taps import entering, linear_layers
+from lupi.nn.taps import layer_inputs, linear_layers
 
 EFFICIENTNET = "efficientnet-lite0"
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -53,7 +53,7 @@ def image_encoder(net: nn.Module, scale: Scale) -> Callable[[Tensor], Tensor]:
 
     @torch.inference_mode()
     def encode(images: Tensor) -> Tensor:
-        with entering(last) as seen:
+        with layer_inputs(last) as seen:
             net((images.float() / 255 - shift) / factor)
         return seen[0].flatten(1)
 

@@ -1,7 +1,7 @@
 """Lines with bands as an SVG drawing: no script, the same on a page, in a paper and in print.
 
 Colours are those of the other figures; text and axes are a mid grey, so that a drawing can stand on
-a light and on a dark page. Every line is told apart by its dashes too.
+a light and on a dark page. Lines also differ in their dashes.
 """
 
 import html

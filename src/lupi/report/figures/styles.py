@@ -1,7 +1,7 @@
 """How arms look in every figure: no two alike, a control in the hue of its arm.
 
-The first colours are those of Okabe and Ito (2008), told apart by most colour-blind readers. Every
-arm also has a marker, and every control a dash.
+The first colours are those of Okabe and Ito (2008), which most colour-blind readers can
+distinguish. Every arm also has a marker, and every control a dash.
 """
 
 import colorsys
@@ -22,7 +22,7 @@ PALETTE = (
     "#8C6D31",
 )
 NEUTRAL = "#808080"
-"""Stands for Okabe and Ito's black, which a dark page would swallow."""
+"""Replaces Okabe and Ito's black, which is invisible in dark mode."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = {"real": "solid", "shuffled": "dash", "constant": "dot", "random": "dashdot"}
 OTHER_DASH = "longdash"

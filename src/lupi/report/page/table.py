@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lupi.evidence.roles import is_candidate
 from lupi.evidence.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
-from lupi.evidence.words.headline import MOST_TELLING_FIRST
+from lupi.evidence.words.headline import MOST_INFORMATIVE_FIRST
 from lupi.report.numbers import (
     difference,
     difference_interval,
@@ -17,7 +17,7 @@ from lupi.report.numbers import (
 from lupi.report.published import PublishedScores
 
 VERDICTS: tuple[Verdict, ...] = (
-    *MOST_TELLING_FIRST,
+    *MOST_INFORMATIVE_FIRST,
     "better than plain",
     "worse than plain",
     "reference",

@@ -11,7 +11,7 @@ from lupi.report.numbers import plain
 from lupi.report.sheets.sheet import Section, render_sheet
 from lupi.theory.bounds import Bound
 from lupi.theory.curves import BoundSettings, make_bounds
-from lupi.theory.simulation import Measured
+from lupi.theory.simulation import EstimatorRisk
 
 N_POINTS = 60
 WAYS = {
@@ -36,7 +36,7 @@ def draw_bounds(bounds: Mapping[str, Bound], sizes: Sequence[int]) -> str:
     return line_chart(lines, Axis("training rows n", log10=True), Axis("bound", log10=True))
 
 
-def draw_simulation(sizes: Sequence[int], ways: Sequence[Measured]) -> str:
+def draw_simulation(sizes: Sequence[int], ways: Sequence[EstimatorRisk]) -> str:
     """Draw the measured risks by n on logarithmic axes, as SVG."""
     lines = [
         Line(
@@ -71,7 +71,7 @@ def bounds_rows(bounds: Mapping[str, Bound], sizes: Sequence[int]) -> list[list[
 
 
 def simulation_table(
-    sizes: Sequence[int], ways: Sequence[Measured]
+    sizes: Sequence[int], ways: Sequence[EstimatorRisk]
 ) -> tuple[list[str], list[list[str]]]:
     """Return header and rows of a table: each estimator, its slope, its first and last risk."""
     head = ["estimator", "slope", "95 % interval", f"n = {sizes[0]}", f"n = {sizes[-1]}"]
@@ -108,7 +108,7 @@ def _count(log_n: float) -> str:
 
 
 def write_bounds(
-    path: Path, words: Sequence[str], constants: BoundSettings, ways: Sequence[Measured]
+    path: Path, words: Sequence[str], constants: BoundSettings, ways: Sequence[EstimatorRisk]
 ) -> None:
     """Write a page or, if the name ends in .svg, the drawings (the simulation to another file)."""
     curves, sizes = make_bounds(constants), constants.simulation.sizes

@@ -10,7 +10,7 @@ Read = TypeVar("Read")
 Done = TypeVar("Done")
 
 POLL_SECONDS = 0.1
-"""How long a reader that is far ahead takes to see that nobody waits for it any more."""
+"""Seconds after which a waiting reader checks whether the iterator was closed."""
 
 
 def map_ahead(
@@ -25,10 +25,10 @@ def map_ahead(
     forgotten, the threads end and `items` is closed.
     """
     results: Queue[Future[Done] | None] = Queue(n_ahead)
-    nobody_waits = Event()
+    is_closed = Event()
 
     def put(result: Future[Done] | None) -> bool:
-        while not nobody_waits.is_set():
+        while not is_closed.is_set():
             try:
                 results.put(result, timeout=POLL_SECONDS)
                 return True
@@ -56,6 +56,6 @@ def map_ahead(
             while (result := results.get()) is not None:
                 yield result.result()
         finally:
-            nobody_waits.set()
+            is_closed.set()
             reader.join()
             pool.shutdown(cancel_futures=True)

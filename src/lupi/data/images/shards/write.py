@@ -23,7 +23,7 @@ from safetensors.numpy import save
 from lupi.data.findings import Finding, Findings, OnBad
 from lupi.data.images.boxes import boxes_of
 from lupi.data.images.cache import ImageSelection, check_sizes
-from lupi.data.images.decode import refusing_bombs
+from lupi.data.images.decode import image_size_limit
 from lupi.data.images.layouts.holdout import hold_out
 from lupi.data.images.layouts.index import PARTS, Item, Part, Source, pick_classes
 from lupi.data.images.layouts.trees import Tree, open_tree
@@ -107,7 +107,7 @@ def _write(
     shard_size: int,
     on_decoded: OnDecoded,
 ) -> dict[str, Any]:
-    """Write the shards and the rows; return what is to be told of them."""
+    """Write the shards and the rows; return the content of `shards.json`."""
     findings = Findings(on_bad)
     w = wanted
     classes, items = pick_classes(source.index(tree, findings), w.classes, findings)
@@ -116,7 +116,7 @@ def _write(
     parts = hold_out(items, w.n_val, w.n_test, w.n_train, w.annotated_only)
     writer = ShardWriter(tree, out, classes, w, findings, sum(map(len, parts.values())), on_decoded)
     rows: dict[Part, list[list[Row]]] = {}
-    with refusing_bombs():
+    with image_size_limit():
         for part in PARTS:
             keys = _order(part, len(parts[part]))
             rows[part] = [
@@ -151,7 +151,7 @@ class ShardWriter:
         out: folder for the shards.
         classes: a label is the place of an item's class here.
         wanted: how images are decoded to find bad ones.
-        findings: told of everything that is wrong.
+        findings: Collects problems.
         n_items: how many images will come.
         on_decoded: told how far it is.
     """
