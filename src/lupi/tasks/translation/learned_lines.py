@@ -1,4 +1,4 @@
-"""What a run knows of a language: vocabularies and vectors learned from its training lines."""
+"""Vocabularies and vectors, learned from the training lines of a run alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

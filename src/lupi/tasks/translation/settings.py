@@ -1,4 +1,4 @@
-"""What can be set of a translation task and of its network."""
+"""Settings of the translation task and its network."""
 
 from pathlib import Path
 from typing import Literal, Self
@@ -13,7 +13,7 @@ from lupi.settings import Settings, TaskSettings
 
 
 class TranslationSettings(TaskSettings):
-    """Which texts, their vocabularies, and how translations are searched for."""
+    """Settings of texts, vocabularies and beam search."""
 
     name: Literal["translation"] = "translation"
     root: Path
@@ -36,11 +36,11 @@ class TranslationSettings(TaskSettings):
     vocabulary: Literal["words", "pieces"] = "words"
     """`words` between spaces, or sentencepiece's `pieces`."""
     vocabulary_size: int = Field(30_000, ge=16)
-    """Words, or pieces, of each language at most."""
+    """Maximum number of words, or pieces, of each language."""
     min_count: int = Field(2, ge=1)
-    """A word that training lines have less often is unknown."""
+    """Minimum number of occurrences of a word in training lines; rarer words are unknown."""
     max_tokens: int = Field(100, ge=1, le=1000)
-    """A training sentence of more words is bad; `lupi translate` cuts after so many tokens."""
+    """Maximum number of words of a training sentence; `lupi translate` truncates longer ones."""
     tokenised: bool = True
     """The texts are tokenised: BLEU counts their tokens as they stand, lower-cased. Otherwise
     sacrebleu's own, cased."""
@@ -50,9 +50,9 @@ class TranslationSettings(TaskSettings):
     length_norm: float = Field(1.0, ge=0, le=2)
     """A hypothesis's log-probability is divided by its length to this power."""
     replace_unknown: bool = True
-    """Write the source word that attention saw most of in the place of an unknown word."""
+    """Replace an unknown word by the source word with the most attention."""
     meteor: bool = False
-    """Score by METEOR 1.5 too: takes `lupi[meteor]` and Java."""
+    """Also compute METEOR 1.5; requires `lupi[meteor]` and Java."""
     on_bad: OnBad = "stop"
     """What to do about empty and too long lines, and x* that is not finite: stop, or skip (in
     training) and count."""
@@ -90,7 +90,7 @@ class TranslationNetworkSettings(Settings):
     bidirectional: bool = False
     """Half of the encoder's units read backwards."""
     input_feeding: bool = False
-    """A decoder's step sees the attention's last output; slower, as words come one by one."""
+    """Whether a decoder step sees the last output of the attention, as in the paper."""
     dropout: float = Field(0.3, ge=0, lt=1)
     """Bernoulli rate between layers and of the attention's output."""
     embedding_dropout: float = Field(0.0, ge=0, lt=1)

@@ -125,7 +125,7 @@ class TranslationTask:
 
     @property
     def finding_counts(self) -> Mapping[str, int]:
-        """What was wrong with the texts and x*, and how often."""
+        """Return the problems found in texts and x*, with their counts."""
         return {kind: n for kind, n in self._found.items() if n}
 
     def _usable_rows(self) -> Rows:
@@ -224,7 +224,7 @@ class TranslationTask:
         return {"accuracy": (truth == tokens.argmax()).float().mean().item(), **scores}
 
     def is_uninformative(self, output: Tensor) -> bool:
-        """Tell whether the first token is as sure whatever the sentence."""
+        """Return whether the confidence in the first token is the same for all sentences."""
         return bool(output[:, 2].std() < 1e-3)
 
     def generate(self, net: nn.Module, split: Split, part: Literal["val", "test"]) -> Generated:
@@ -251,7 +251,7 @@ class TranslationTask:
         return scores, signatures
 
     def preprocessing(self, size: int, seed: int) -> None:
-        """Nothing beside the vocabularies: see `save`."""
+        """Return nothing: `save` writes the vocabularies."""
 
     def save(self, folder: Path) -> None:
         """Write the vocabularies."""

@@ -1,4 +1,4 @@
-"""A student with its vocabularies: lines in, translated lines out. No data, no x*."""
+"""A student with its vocabularies: it translates lines, without data or x*."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from lupi.nn.networks.seq2seq import Seq2Seq
 from lupi.tasks.translation.settings import TranslationNetworkSettings, TranslationSettings
 
 AT_ONCE = 64
-"""Lines searched together. The same everywhere: sums depend on it in their last digit."""
+"""Number of lines searched together. It is fixed because it changes the last digit of sums."""
 
 
 class Translator:
@@ -44,7 +44,7 @@ class Translator:
         self.beam, self.length_norm, self.replace_unknown = beam, length_norm, replace_unknown
 
     def is_cut(self, line: str) -> bool:
-        """Tell whether a line is too long to be translated whole."""
+        """Return whether a line is too long to be translated completely."""
         return len(self.source.encode(line)) > self.max_tokens
 
     def translate(self, lines: Sequence[str], *beside: Tensor) -> list[str]:
@@ -52,7 +52,7 @@ class Translator:
 
         Args:
             lines: one sentence each.
-            beside: what a network sees beside them, a row for each (an oracle's x*).
+            beside: other inputs of the network, a row for each line (x* for an oracle).
         """
         return [
             translation
@@ -97,7 +97,7 @@ def build_network(settings: TranslationNetworkSettings, n_source: int, n_target:
 def build_translator(
     net: nn.Module, source: Vocabulary, target: Vocabulary, settings: TranslationSettings
 ) -> Translator:
-    """Join a network and vocabularies as settings say."""
+    """Return a translator for a network, vocabularies and settings."""
     return Translator(
         net,
         source,
