@@ -1,1 +1,1 @@
-"""Tables, figures and the HTML page of a comparison. Reads records and verdicts, no torch."""
+"""Tables, figures and the HTML page of a comparison, without torch."""

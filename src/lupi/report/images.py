@@ -1,4 +1,4 @@
-"""Sample images of a run as PNG data URIs: the image, its box, the variance noise had there."""
+"""Sample images of a run as PNG data URIs: the image, its region, the variance of the noise."""
 
 import base64
 import io
@@ -20,7 +20,7 @@ SIDE = 160
 """Pixels of an image's longer side on the page, about: a whole multiple of what was recorded."""
 LARGEST = 200
 MOST = 8
-"""Images shown; more would make the page heavy and say no more."""
+"""Maximum number of images on the page."""
 OUTLINE = (255, 176, 0)
 
 Pixels = NDArray[np.uint8]
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What the colours of one site's variance maps mean."""
+    """The colour scale of one site's variance maps."""
 
     site: str
     bar: str
@@ -40,7 +40,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One image: data URIs and what the model said."""
+    """One image as data URIs, with label and prediction."""
 
     image: str
     outlined: str
@@ -59,9 +59,9 @@ class Album:
 
 
 def read_album(path: Path, classes: Sequence[str] = ()) -> Album:
-    """Turn a `samples.npz` into images; an error names the file and what is wrong with it.
+    """Convert a `samples.npz` to images; an error names the file and the problem.
 
-    Labels are shown by the names in `classes`, if there are any.
+    Labels are replaced by the names in `classes`, if given.
     """
     try:
         return make_album(read_arrays(path), classes)
@@ -70,7 +70,7 @@ def read_album(path: Path, classes: Sequence[str] = ()) -> Album:
 
 
 def make_album(arrays: dict[str, NDArray[Any]], classes: Sequence[str] = ()) -> Album:
-    """Turn the arrays of a `samples.npz` into images."""
+    """Convert the arrays of a `samples.npz` to images."""
     images, masks = arrays["x"][:MOST], arrays["mask"][:MOST]
     if images.ndim not in (3, 4) or masks.shape != images.shape[:3]:
         raise ValueError(f"x has shape {images.shape} and mask {masks.shape}")
@@ -106,7 +106,7 @@ def _class_name(label: Any, classes: Sequence[str]) -> str:
 
 
 def _display_size(height: int, width: int) -> tuple[int, int]:
-    """Enlarge a small image by a whole factor; shrink one that is too heavy for the page."""
+    """Return the display size: small images are enlarged by an integer, large ones shrunk."""
     longer = max(height, width)
     factor: float = max(1, SIDE // longer) if longer <= LARGEST else LARGEST / longer
     return max(1, round(height * factor)), max(1, round(width * factor))
@@ -120,7 +120,7 @@ def _resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
 
 
 def _outlined(pixels: Pixels, mask: NDArray[np.bool_]) -> Pixels:
-    """Draw the border of `mask`: bright inside it, a dark line around, seen on any image."""
+    """Draw the border of `mask`: bright inside, dark outside, visible on any image."""
     rgb = pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
     rgb = rgb.copy()
     inner = mask & ~_shrunk(mask, 2)
@@ -139,13 +139,13 @@ def _grown(mask: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
 
 
 def _shrunk(mask: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
-    # Outside the image counts as outside the box, so a box at the rim gets its line too.
+    # Outside the image counts as outside the box, so a box at the edge also gets a line.
     padded = np.pad(~mask, steps, constant_values=True)
     return ~_grown(padded, steps)[steps:-steps, steps:-steps]
 
 
 def coloured(site: str, variances: Floats) -> tuple[Scale, list[Pixels]]:
-    """Colour (k, h, w) variances on one scale; what is not finite becomes grey."""
+    """Colour (k, h, w) variances on one scale; values that are not finite are grey."""
     finite = variances[np.isfinite(variances)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     place = (variances - low) / (high - low if high > low else 1.0)
@@ -158,7 +158,7 @@ def coloured(site: str, variances: Floats) -> tuple[Scale, list[Pixels]]:
 
 
 def _table() -> Pixels:
-    """Viridis, perceptually uniform, as 256 colours between plotly's ten."""
+    """Return 256 colours of Viridis, interpolated between plotly's ten."""
     anchors = np.array(
         [hex_to_rgb(colour) for colour in sequential.Viridis], dtype=np.float64
     )  # (10, 3)
@@ -175,5 +175,5 @@ def png(pixels: Pixels) -> bytes:
 
 
 def data_uri(pixels: Pixels) -> str:
-    """Return pixels as the address of an image that holds itself."""
+    """Return pixels as a data URI."""
     return "data:image/png;base64," + base64.b64encode(png(pixels)).decode("ascii")

@@ -1,4 +1,4 @@
-"""A judged comparison as a table for documents and programs: Markdown, LaTeX, CSV."""
+"""The summary of a comparison as a Markdown, LaTeX or CSV table."""
 
 import csv
 import io
@@ -45,7 +45,7 @@ CSV_COLUMNS = (
 
 
 def markdown(summary: Summary) -> str:
-    """Write scores as a Markdown table, with the headline above and the marks below."""
+    """Return the scores as a Markdown table, with the headline above and the marks below."""
     heads = ["arm", *(f"n = {size}" for size in summary.sizes)]
     lines = [
         [arm.name, *(_entry(cell, summary.metric) for cell in arm.cells)] for arm in summary.arms
@@ -56,7 +56,7 @@ def markdown(summary: Summary) -> str:
 
 
 def latex(summary: Summary) -> str:
-    r"""Write scores as a `tabular` in the manner of booktabs; what they mean is in comments."""
+    r"""Return the scores as a LaTeX `tabular` with booktabs; comments explain the marks."""
     columns = "l" + "r" * len(summary.sizes)
     heads = ["Arm", *(f"$n = {size}$" for size in summary.sizes)]
     lines = [
@@ -73,7 +73,7 @@ def latex(summary: Summary) -> str:
 
 
 def csv_text(summary: Summary) -> str:
-    """Write one line per arm and size with every number as it is, for programs."""
+    """Return one CSV line per arm and size with unrounded numbers."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, CSV_COLUMNS, lineterminator="\n")
     writer.writeheader()

@@ -8,18 +8,18 @@ from lupi.report.numbers import plain
 from lupi.text_samples import TextSample
 
 N_SHADES = 8
-"""Neighbouring words of one shade are one piece of the page."""
+"""Number of shades; neighbouring words of one shade form one piece."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Words in a row that look alike."""
+    """Consecutive words with the same shade."""
 
     text: str
     inside: bool
     """Whether they belong to the rationale."""
     shade: int
-    """Per cent, from no noise to the largest variance of the site."""
+    """Percentage of the largest variance of the site."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ShadedSite:
 
 
 def shade_texts(samples: Sequence[TextSample]) -> list[ShadedSite]:
-    """Shade the words of each text, site by site; all texts of a site have one scale."""
+    """Shade the words of each text by site; all texts of a site share one scale."""
     sites = dict.fromkeys(site for sample in samples for site in sample.variances)
     return [_shade_site(site, [s for s in samples if site in s.variances]) for site in sites]
 

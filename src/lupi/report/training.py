@@ -1,4 +1,4 @@
-"""What happened over the epochs of runs, averaged: from rows of metrics.jsonl to curves."""
+"""Curves over epochs, averaged over runs, from the rows of metrics.jsonl."""
 
 import math
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The mean over runs of one number, per epoch."""
+    """The mean of one number over runs, per epoch."""
 
     epochs: list[int]
     means: list[float]
     n_runs: int
-    """How many runs have the number at any epoch."""
+    """Number of runs with the number at any epoch."""
 
     @property
     def moves(self) -> bool:
@@ -34,7 +34,7 @@ def number_at(row: Row, *keys: str) -> float | None:
 
 
 def mean_curve(runs: Sequence[Sequence[Row]], *keys: str) -> Curve | None:
-    """Average the number under `keys` over runs; at each epoch over the runs that got there."""
+    """Average the number under `keys` over the runs that reached each epoch."""
     values: dict[int, list[float]] = {}
     n_runs = 0
     for rows in runs:
@@ -54,7 +54,7 @@ def mean_curve(runs: Sequence[Sequence[Row]], *keys: str) -> Curve | None:
 
 
 def sites_with_variance(runs: Sequence[Sequence[Row]]) -> list[str]:
-    """Name the noise sites that log their variance inside and outside the box, in order."""
+    """Return the noise sites with a logged variance inside and outside the region, in order."""
     sites: dict[str, None] = {}
     for rows in runs:
         for row in rows:

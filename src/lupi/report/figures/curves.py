@@ -22,7 +22,7 @@ GRID = "rgba(128, 128, 128, 0.25)"
 
 
 def fraction_curves(summary: Summary, size: int) -> go.Figure:
-    """Draw the mean score against the fraction of rows with x*, one line per family.
+    """Draw the mean score by the fraction of rows with x*, one line per family.
 
     The axis is logarithmic, with 0 one step to the left of the smallest other fraction.
     """
@@ -69,7 +69,7 @@ def fraction_curves(summary: Summary, size: int) -> go.Figure:
 
 
 def fraction_places(fractions: Iterable[float]) -> dict[float, float]:
-    """Return where fractions stand on a logarithmic axis that has a place for 0."""
+    """Return the positions of fractions on a logarithmic axis with a place for 0."""
     ordered = sorted(set(fractions))
     smallest = next((frac for frac in ordered if frac > 0), 1.0)
     zero = math.log10(smallest) - 0.4
@@ -79,7 +79,7 @@ def fraction_places(fractions: Iterable[float]) -> dict[float, float]:
 def epoch_curves(
     curves: Mapping[str, Curve], styles: Mapping[str, Style], metric: str
 ) -> go.Figure:
-    """Draw the validation score over the epochs, one line per arm."""
+    """Draw the validation score by epoch, one line per arm."""
     figure = new_figure(unit(metric), "epoch")
     scale = 100 if is_share(metric) else 1
     for arm, curve in curves.items():
@@ -120,7 +120,7 @@ def variance_curves(
 
 
 def run_figures() -> dict[str, Any]:
-    """Return empty figures for the curves of one run, and the looks of their lines."""
+    """Return empty figures for the curves of one run, and their line styles."""
     figures = {
         "loss": new_figure("training loss", "epoch"),
         "lr": new_figure("learning rate", "epoch"),
@@ -140,7 +140,7 @@ def run_figures() -> dict[str, Any]:
 
 
 def named(arm: str, suffix: str = "") -> dict[str, str]:
-    """Return the name of a line, by which the page's legend finds it."""
+    """Return the name of a line, for the page's legend."""
     # Plotly reads tags in names; `legendgroup` is never drawn and keeps the name as it is.
     name = html.escape(arm)
     return {"name": f"{name} {suffix}" if suffix else name, "legendgroup": arm}

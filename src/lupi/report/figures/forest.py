@@ -1,4 +1,4 @@
-"""Forest plot: every paired difference that a verdict rests on, with its interval and zero."""
+"""Forest plot of the paired differences behind the verdicts, with their intervals."""
 
 import html
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ class _Row(NamedTuple):
 
 
 def forest_height(summary: Summary) -> int:
-    """Return how many pixels the figure takes."""
+    """Return the height of the figure in pixels."""
     return AROUND + ROW * len(_rows(summary))
 
 
 def forest_plot(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
-    """Draw what arms with x* gain over each control; a full marker is what decides the verdict."""
+    """Draw the gains of arms with x* over each control; a filled marker is the deciding one."""
     rows = _rows(summary)
     scale = 100 if is_share(summary.metric) else 1
     what = "points" if is_share(summary.metric) else summary.metric
@@ -111,7 +111,7 @@ def _range(rows: list[_Row], scale: float) -> tuple[float, float]:
 
 
 def _ends(found: Difference, scale: float, low: float, high: float) -> tuple[float, float]:
-    """Return the ends of an interval; an open end is that of the figure."""
+    """Return the ends of an interval; an open end extends to the edge of the figure."""
     start, end = found.interval
     return low if start is None else scale * start, high if end is None else scale * end
 
@@ -123,7 +123,7 @@ def _hint(row: _Row, found: Difference, metric: str) -> str:
 
 
 def _add_margin(figure: go.Figure, summary: Summary, scale: float) -> None:
-    """Shade what counts as practically the same, where one margin holds for all."""
+    """Shade the margin, if it is the same for all rows."""
     margins = {cell.margin for arm in summary.arms for cell in arm.cells if is_candidate(arm)}
     if len(margins) == 1 and (margin := margins.pop()) is not None:
         edges: dict[str, Any] = {"x0": -scale * margin, "x1": scale * margin}

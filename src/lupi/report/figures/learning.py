@@ -1,4 +1,4 @@
-"""Scores against the size of the training set; of one size, a dot for each arm."""
+"""Scores by size of the training set; with one size, one dot per arm."""
 
 import html
 import math
@@ -17,7 +17,7 @@ from lupi.report.numbers import score, unit
 
 @dataclass(slots=True)
 class _Points:
-    """What one arm scored, in the unit of the figure."""
+    """The scores of one arm, in the unit of the figure."""
 
     sizes: list[int] = field(default_factory=list)
     means: list[float] = field(default_factory=list)
@@ -32,12 +32,12 @@ class _Points:
 
     @property
     def bars(self) -> dict[str, object]:
-        """The bars as plotly takes them."""
+        """The bars in plotly's format."""
         return {"array": self.above, "arrayminus": self.below, "thickness": 1.5, "width": 3}
 
 
 def learning_curves(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
-    """Draw the mean score against the size of the training set, with 95 % intervals."""
+    """Draw the mean score by size of the training set, with 95 % intervals."""
     figure = new_figure(unit(summary.metric), "labelled training examples")
     points = _all_points(summary)
     for arm, dodge in zip(summary.arms, dodges(len(summary.arms), summary.sizes), strict=True):
@@ -111,12 +111,12 @@ def score_dots(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
 
 
 def dots_height(summary: Summary) -> int:
-    """Return how many pixels the figure of one size takes."""
+    """Return the height of the figure for one size, in pixels."""
     return 90 + 26 * len(summary.arms)
 
 
 def dodges(n_arms: int, sizes: Sequence[int]) -> list[float]:
-    """Return a factor per arm that moves its points sideways a little, so that bars stay apart."""
+    """Return a factor per arm that shifts its points sideways, so that bars do not overlap."""
     gaps = [b / a for a, b in pairwise(sizes)] or [2.0]
     spread = min(min(gaps) ** 0.12, math.prod(gaps) ** 0.06)  # of the next size, of the whole axis
     return [spread ** ((i - (n_arms - 1) / 2) / max(n_arms - 1, 1)) for i in range(n_arms)]
@@ -159,7 +159,7 @@ def _hint(cell: Cell, mean: float, metric: str) -> str:
 
 
 def _range(summary: Summary, points: Mapping[str, _Points]) -> tuple[float, float, list[str]]:
-    """Return the ends of the score's axis, and in words what lies outside of it.
+    """Return the ends of the score axis, and notes about arms outside of it.
 
     What is far from the arms that compete (an oracle, a trivial predictor) would squash them.
     """
@@ -185,6 +185,6 @@ def _range(summary: Summary, points: Mapping[str, _Points]) -> tuple[float, floa
 
 
 def _near(values: Sequence[float], ends: Sequence[float]) -> bool:
-    """Tell whether values can be drawn too, and what is drawn keeps half of the height."""
+    """Whether values can be drawn without shrinking the others to less than half the height."""
     span = max(ends) - min(ends)
     return min(ends) - span <= min(values) and max(values) <= max(ends) + span
