@@ -3,11 +3,13 @@
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import torch
+from torch import nn
 
 from conftest import VectorTask, digits_task
 from lupi.core import Batch, Inputs, Method, Stage, Task
@@ -154,6 +156,11 @@ OUTPUTS = {
 }
 
 
+@cache
+def task_of(name: str) -> Task:
+    return TASKS[name]()
+
+
 def variants_for(name: str) -> list[Variant]:
     if name.startswith("linear"):
         return [v for v in VARIANTS if not v.settings and v.method not in TEACH_HIDDEN_LAYERS]
@@ -171,11 +178,19 @@ PAIRS = [
 ]
 
 
+EXTENDED = [
+    (name, variant)
+    for name, variant in PAIRS
+    if find_method(variant.method).extends_student and variant.method != "oracle"
+]
+"""Where what predicts is more than the task's network; nobody ships an oracle."""
+
+
 @pytest.fixture(params=PAIRS, ids=lambda pair: f"{pair[0]}-{pair[1]}")
 def method(request: pytest.FixtureRequest) -> Method:
     """Every method on every task it supports, its weights moved off their initial values."""
     name, variant = request.param
-    task = TASKS[name]()
+    task = task_of(name)
     torch.manual_seed(1)
     method = build_method(variant.method, variant.settings, task.network(), task)
     for parameter in method.parameters():  # where h* is zero it does not depend on x*
@@ -352,14 +367,22 @@ def test_the_student_is_a_plain_network(method: Method, task: Task) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The tensor attributes .*_flat_weights")  # of nn.LSTM
-def test_the_exported_student_has_the_same_outputs(method: Method, task: Task) -> None:
-    if method.sees_xstar_at_test:
-        pytest.skip("nobody ships an oracle")
-    x = batch_of(task).x
-    method.eval()
-    exported = torch.export.export(method.student().eval(), (x,))
-    assert set(exported.state_dict) == set(method.student().state_dict())
-    assert torch.allclose(exported.module()(x), method.predict(x), atol=1e-6)
+@pytest.mark.parametrize("name", TASKS)
+def test_the_exported_network_has_the_same_outputs(name: str) -> None:
+    """… of a task: what a student is, as `test_the_student_is_a_plain_network` says."""
+    assert_exported(task_of(name).network(), batch_of(task_of(name)).x)
+
+
+@pytest.mark.filterwarnings("ignore:The tensor attributes .*_flat_weights")  # of nn.LSTM
+@pytest.mark.parametrize("method", EXTENDED, indirect=True, ids=lambda p: f"{p[0]}-{p[1]}")
+def test_an_exported_student_that_is_more_has_the_same_outputs(method: Method, task: Task) -> None:
+    assert_exported(method.student(), batch_of(task).x)
+
+
+def assert_exported(net: nn.Module, x: Inputs) -> None:
+    exported = torch.export.export(net.eval(), (x,))
+    assert set(exported.state_dict) == set(net.state_dict())
+    assert torch.allclose(exported.module()(x), net(x), atol=1e-6)
     assert "xstar" not in str(exported.graph)
 
 
@@ -376,7 +399,7 @@ def test_logvars_are_of_the_rows_with_xstar(method: Method, task: Task) -> None:
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")  # dynamo's own
 @pytest.mark.parametrize("name", TASKS)
 def test_het_dropout_compiles(name: str) -> None:
-    task = TASKS[name]()
+    task = task_of(name)
     batch = batch_of(task)
     method = build_method("het-dropout", {}, task.network(), task)
     expected = loss_of(method, batch)
@@ -471,7 +494,7 @@ def test_a_method_that_uses_xstar_trains_on_splits_with_xstar_only(
 @pytest.mark.parametrize("name", methods())
 @pytest.mark.parametrize("task_name", TASKS)
 def test_nobody_but_an_oracle_is_shown_xstar_outside_of_training(name: str, task_name: str) -> None:
-    task, method = TASKS[task_name](), find_method(name)
+    task, method = task_of(task_name), find_method(name)
     settings = run_from({"task": {"name": "digits"}, "method": name, "size": 20, "seed": 0})
     splits, plain = splits_for(method, task, settings), task.splits(20, 0, "real", 1.0)
     for split, same in ((splits.val, plain.val), (splits.test, plain.test)):

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from lupi.errors import LupiError
 
 INPUT, OUTPUT = "x", "output"
+N_WORDS = 8
+"""Of the texts that torch looks at: it takes an LSTM apart word by word."""
 
 
 def write_onnx(net: nn.Module, x: Tensor, path: Path, metadata: Mapping[str, str]) -> None:
@@ -25,7 +27,9 @@ def write_onnx(net: nn.Module, x: Tensor, path: Path, metadata: Mapping[str, str
     _require("onnx", "onnxscript")
     import onnx
 
-    names = {0: "batch"} if x.is_floating_point() else {0: "batch", 1: "words"}
+    names = {0: "batch"}
+    if not x.is_floating_point():
+        names[1], x = "words", x[:, :N_WORDS].contiguous()
     with _quiet_torch():
         program = torch.onnx.export(
             net.eval(),

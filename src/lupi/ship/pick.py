@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from lupi.errors import LupiError
 from lupi.evidence.answer import Verdict
-from lupi.evidence.summary import summarise
 from lupi.records import ComparisonRecord, RunRecord, read_comparison
 from lupi.settings import unknown_name
 from lupi.train.saved.finished import STUDENT, find_run
@@ -66,6 +65,8 @@ def pick_run(
         why += "; collapsed: x* had no effect"
     if missing := len(record.runs) - len(record.finished):
         why += f"; {missing} of {len(record.runs)} runs are missing and may change the choice"
+    from lupi.evidence.summary import summarise  # waits for scipy, and most predictions do not
+
     summary = summarise(record)
     cells = next(judged.cells for judged in summary.arms if judged.name == best)
     verdict = next(cell.verdict for cell in cells if cell.size == size)

@@ -11,6 +11,7 @@ from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.methods.registry import find_method
 from lupi.nn.gaussian import moments
+from lupi.nn.sizes_alone import sizes_alone
 from lupi.ship.description import Description
 from lupi.ship.files import encode_images
 from lupi.ship.manifest import MANIFEST, check_manifest
@@ -101,7 +102,7 @@ def load_student(folder: str | Path) -> Student:
 def load_network(description: Description, path: Path) -> nn.Module:
     """Build a network and load weights from a file, after checking that they match."""
     weights = load_weights(path)
-    with torch.device("meta"):  # meta device: allocates nothing, whatever sizes the settings claim
+    with sizes_alone():
         net = description.build()
     for key, own in net.state_dict().items():
         if key not in weights:
@@ -114,8 +115,11 @@ def load_network(description: Description, path: Path) -> nn.Module:
             )
     if unknown := sorted(set(weights) - set(net.state_dict())):
         raise LupiError(f"{path} has the weights of another network: {unknown[0]} is unknown")
-    net = net.to_empty(device="cpu")
-    net.load_state_dict(weights)
+    laid_out = {
+        key: torch.empty_strided(own.shape, own.stride(), dtype=own.dtype).copy_(weights[key])
+        for key, own in net.state_dict().items()
+    }
+    net.load_state_dict(laid_out, assign=True)
     return net.eval().requires_grad_(False)
 
 

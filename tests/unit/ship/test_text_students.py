@@ -1,6 +1,9 @@
 """Students for texts, exported and used."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,19 @@ def test_networks_are_exported_for_texts_of_any_length(tmp_path: Path, name: str
     together = [p["probabilities"] for p in student.predict(TEXTS)]
     for one, other in zip(alone, together, strict=True):
         assert one == pytest.approx(other, abs=1e-5)
+
+
+def test_a_prediction_waits_for_torch_alone(finished: Path) -> None:
+    """… and not for what torch imports where weights are initialised or compiled."""
+    code = (
+        "import sys; from lupi.ship.student import load_student\n"
+        f"load_student({str(finished)!r}).predict(['a good film'])\n"
+        "print(*{'torch._dynamo', 'sympy', 'scipy', 'pandas'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=os.environ
+    )
+    assert not done.stdout.split()
 
 
 def test_unknown_words_and_rationale_tags_change_nothing(tmp_path: Path) -> None:

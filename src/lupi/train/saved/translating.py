@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import torch
-
 from lupi.data.text.vocabulary import load_vocabulary
 from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.methods.registry import find_method
+from lupi.nn.sizes_alone import sizes_alone
 from lupi.tasks.translation.settings import TranslationNetworkSettings, TranslationSettings
 from lupi.tasks.translation.translator import Translator, build_network, build_translator
 from lupi.train.saved.checkpoint import load_weights
@@ -34,7 +33,7 @@ def load_translator(folder: Path, beam: int | None = None) -> Translator:
     source, target = load_vocabulary(folder, "source"), load_vocabulary(folder, "target")
     weights = load_weights(folder / STUDENT)
     assert isinstance(run.network, TranslationNetworkSettings)
-    with torch.device("meta"):  # sizes alone: nothing is allocated for settings of any size
+    with sizes_alone():
         net = build_network(run.network, len(source), len(target))
     try:
         net.load_state_dict(weights, assign=True)

@@ -9,6 +9,7 @@ import os
 import zipfile
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -67,13 +68,16 @@ class FolderTree:
         self.root = root
         self.names: list[str] = []
         self.folders: list[str] = []
-        self._lines: list[str] = []
-        self._walk(root, "", frozenset())
+        lines: list[str] = []
+        self._walk(root, "", frozenset(), lines)
         self.names.sort()
         self.folders.sort()
-        self.fingerprint = _digest([*sorted(self._lines), *self.folders])
+        lines.sort()
+        self.fingerprint = _digest(chain(lines, self.folders))
 
-    def _walk(self, path: str | Path, prefix: str, above: frozenset[tuple[int, int]]) -> None:
+    def _walk(
+        self, path: str | Path, prefix: str, above: frozenset[tuple[int, int]], lines: list[str]
+    ) -> None:
         with os.scandir(path) as entries:
             for entry in entries:
                 if entry.name.startswith("."):
@@ -84,11 +88,11 @@ class FolderTree:
                     identity = (status.st_dev, status.st_ino)
                     if identity not in above:
                         self.folders.append(name)
-                        self._walk(entry.path, f"{name}/", above | {identity})
+                        self._walk(entry.path, f"{name}/", above | {identity}, lines)
                 elif entry.is_file():
                     status = entry.stat()
                     self.names.append(name)
-                    self._lines.append(f"{name}\0{status.st_size}\0{status.st_mtime_ns}")
+                    lines.append(f"{name}\0{status.st_size}\0{status.st_mtime_ns}")
                 elif entry.is_symlink():  # it leads nowhere: let who reads it say so
                     self.names.append(name)
 
