@@ -1,4 +1,4 @@
-"""A few texts of a run as it saw them: words, which of them x* marks, and the noise at each."""
+"""Sample texts of a run: words, rationale, and the variance of the noise at each word."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from lupi.files import read_json, write_json
 
 MOST_TEXTS = 8
 MOST_WORDS = 400
-"""Words of a text that are kept, from its beginning."""
+"""Maximum number of words of a sample."""
 UNKNOWN = "▯"
 """A word that the training texts do not have, as the student sees it."""
 
@@ -25,9 +25,9 @@ class TextSample(BaseModel):
 
     words: tuple[str, ...] = Field(max_length=MOST_WORDS)
     region: tuple[Finite, ...]
-    """How far each word belongs to the rationale, in [0, 1]."""
+    """Rationale weight of each word, in [0, 1]."""
     variances: dict[str, tuple[Finite, ...]]
-    """Of the noise, by site."""
+    """Variance of the noise, by site."""
     label: str
     prediction: str
 
@@ -45,7 +45,7 @@ def write_text_samples(path: Path, samples: Sequence[TextSample]) -> None:
 
 
 def read_text_samples(path: Path) -> tuple[TextSample, ...]:
-    """Read them back; an error names the file and what is wrong with it."""
+    """Read samples; an error names the file and the problem."""
     try:
         texts = read_json(path)["texts"]
         return tuple(TextSample.model_validate(text) for text in texts[:MOST_TEXTS])

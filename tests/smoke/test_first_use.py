@@ -167,7 +167,7 @@ def test_decimal_commas_are_told(tmp_path: Path, here: Here) -> None:
     code, _, said = here(*arguments)
     assert code == 2
     said = " ".join(said.split())
-    assert "column 'y' has decimal commas, as in '0,1'; say so with --set task.decimal=','" in said
+    assert "column 'y' has decimal commas, as in '0,1'; use --set task.decimal=','" in said
     code, printed, said = here(*arguments, "--set", "task.decimal=','")
     assert code == 0, said
     assert "decimal: ','" in printed

@@ -1,4 +1,4 @@
-"""Boxes as a source gives them: what of them can be used, and where it lies in stored pixels."""
+"""Convert the boxes of a source to stored pixels, without unusable ones."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,13 +13,13 @@ PixelBox = tuple[int, int, int, int]
 """x0, y0, x1, y1 in stored pixels, end excluded."""
 
 ROUNDING = 1e-6
-"""Pixels by which a box may stick out because it was scaled."""
+"""Pixels by which a scaled box may exceed the image."""
 
 
 def boxes_of(
     item: Item, size: tuple[int, int], side: int, fit: Fit, findings: Findings
 ) -> tuple[list[Box], list[PixelBox]]:
-    """Return an item's boxes that can be used: in pixels of the image, and in stored ones.
+    """Return the usable boxes of an item, in pixels of the image and in stored pixels.
 
     The image has this width and height; boxes that can't be used are added to `findings`.
     """
@@ -60,7 +60,7 @@ def place_boxes(
     fit: Fit,
     on_outside: Callable[[Box], None] = lambda box: None,
 ) -> list[PixelBox]:
-    """Return boxes of an image in stored pixels, without those outside of what is shown."""
+    """Return boxes of an image in stored pixels, without those outside the visible part."""
     window = view_window(*size, fit)
     placed = []
     for box in boxes:
@@ -75,9 +75,9 @@ def place_boxes(
 def stack_boxes(
     boxes: Sequence[Sequence[PixelBox]], n_places: int | None = None
 ) -> NDArray[np.int16]:
-    """Return the boxes of N images as (N, K, 4), filled up with empty ones.
+    """Return the boxes of N images as (N, K, 4), padded with empty ones.
 
-    K is `n_places`, or as many as an image has at most, and not below 1.
+    K is `n_places`, or the maximum number of boxes of an image, at least 1.
     """
     most = max(map(len, boxes), default=0) if n_places is None else n_places
     stacked = np.zeros((len(boxes), max(most, 1), 4), dtype=np.int16)

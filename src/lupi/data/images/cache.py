@@ -73,11 +73,11 @@ class Loaded:
 
     @property
     def about(self) -> str:
-        """Where every finding is listed."""
+        """The file that lists all findings."""
         return str(self.folder / ABOUT)
 
     def finding_counts(self) -> dict[str, int]:
-        """Count what is worth recording: images without x*, and each kind of finding."""
+        """Return the counts to record: images without x*, and each kind of finding."""
         assert self.train.has_region is not None
         without = int((~self.train.has_region).sum())
         return {"training image without x*": without, **self.findings.counts()}

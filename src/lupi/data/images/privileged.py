@@ -17,7 +17,7 @@ AT_ONCE = 1024
 
 
 class Regions(Protocol):
-    """Where the object is, row by row."""
+    """The region of the object in each row."""
 
     def masks(self, rows: NDArray[np.int64]) -> Tensor:
         """Return (B, 1, S, S) for some rows, in [0, 1]: 1 on the object."""
@@ -57,7 +57,7 @@ class MaskRegions:
 def controlled_boxes(
     boxes: NDArray[Any], has: NDArray[np.bool_], side: int, control: Control, seed: int
 ) -> BoxRegions:
-    """Apply a control among the rows that have boxes; the others stay without."""
+    """Apply a control among the rows with boxes; other rows do not change."""
     out = boxes.astype(np.int64)
     if has.any():
         out[has] = control_boxes(out[has], control, seed, side, side)
@@ -71,7 +71,7 @@ def controlled_masks(
     control: Control,
     seed: int,
 ) -> MaskRegions:
-    """Apply a control among the rows (of the stored masks) that have one; no mask is copied."""
+    """Apply a control among the rows with a stored mask, without copying masks."""
     side = stored.shape[-1]
     of_row, shift = rows.copy(), np.zeros((len(rows), 2), dtype=np.int64)
     if control == "constant":

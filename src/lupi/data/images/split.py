@@ -14,18 +14,18 @@ from lupi.data.images.privileged import Regions, controlled_boxes, controlled_ma
 from lupi.data.images.windows import Cropping
 
 MAX_VALUES = 2**24
-"""Pixel values that mean and standard deviation are computed from, at most."""
+"""Maximum number of pixel values for mean and standard deviation."""
 
 
 def max_images(n_channels: int, side: int) -> int:
-    """Return how many images have `MAX_VALUES` pixel values; at least one."""
+    """Return the number of images with `MAX_VALUES` pixel values, at least one."""
     return max(1, MAX_VALUES // (n_channels * side * side))
 
 
 def mean_and_std(x: NDArray[np.uint8]) -> tuple[list[float], list[float]]:
     """Return mean and standard deviation of each channel of images (N, C, S, S), in [0, 1].
 
-    Sums are whole numbers, so the order of the images changes no bit.
+    Sums are integers, so the result does not depend on the order of the images.
     """
     values = x.astype(np.uint32)
     n_values = values[:, 0].size
@@ -42,8 +42,8 @@ class ImageBatches:
     Args:
         y: labels of the rows (N,).
         cropping: stored size to image size; random in shuffled batches, else in the middle.
-        regions: x* of the rows; None: they carry none.
-        has_xstar: which rows carry x* (N,).
+        regions: x* of the rows, or None.
+        has_xstar: whether each row has x* (N,).
         ten_crops: show x of shape (B, 10, C, size, size): corners and middle, also mirrored.
     """
 
@@ -71,7 +71,7 @@ class ImageBatches:
 
 
 class StoredImages(Protocol):
-    """The images of one part of a data set, wherever they are."""
+    """The images of one part of a dataset, in memory or on disk."""
 
     @property
     def y(self) -> NDArray[np.int64]:
@@ -93,7 +93,7 @@ class StoredImages(Protocol):
         ...
 
     def first(self, n: int) -> NDArray[np.int64]:
-        """Return n rows that are quickly read."""
+        """Return n rows that are fast to read."""
         ...
 
     def regions(
@@ -132,7 +132,7 @@ class Images:
         return self.has_region is None or bool(self.has_region.any())
 
     def between(self, start: int, end: int) -> "Images":
-        """Return the images of rows that follow one another."""
+        """Return the images of consecutive rows."""
         return Images(
             self.x[start:end],
             self.y[start:end],
@@ -167,9 +167,9 @@ class ImageSplit:
     """Rows of images, kept as bytes; windows and masks are made with each batch.
 
     Args:
-        x: stored images (M, C, S, S), perhaps memory-mapped.
+        x: stored images (M, C, S, S), possibly memory-mapped.
         rows: which of them are the rows (N,).
-        shown: what batches show of the rows.
+        shown: contents of the batches.
     """
 
     def __init__(self, x: NDArray[np.uint8], rows: NDArray[np.int64], shown: ImageBatches) -> None:

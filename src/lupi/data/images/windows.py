@@ -1,4 +1,4 @@
-"""Augmentation: a window of each image, perhaps mirrored; the same window of its mask.
+"""Augmentation: a window of each image, optionally mirrored; the same window of its mask.
 
 A batch of stored images (bytes, S x S) becomes one of images of `size` pixels. Windows lie
 anywhere in the stored image with a border of `pad` black pixels around it.
@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 
 
 class Windows(NamedTuple):
-    """Where to look in each image of a batch."""
+    """The window of each image of a batch."""
 
     top: Tensor
     left: Tensor
@@ -36,7 +36,7 @@ class Cropping:
         return Windows(start, start, torch.zeros(n, dtype=torch.bool))
 
     def random(self, n: int, generator: Generator) -> Windows:
-        """Draw windows; draws nothing where there is nothing to choose."""
+        """Draw random windows; without a choice, no random numbers are drawn."""
         windows = self.centre(n)
         room = self.stored - self.size + 2 * self.pad + 1
         if room > 1:

@@ -1,4 +1,4 @@
-"""A table as data for a task: what each column is for, and which rows are for what."""
+"""A table as data for a task: roles of columns, and the split of rows."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,11 @@ DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows with their targets, and how each seed divides them."""
+    """Rows with their targets, and how each seed splits them."""
 
     given: Mapping[Part, LabelledRows]
-    """Rows by the part that a file or column says they are for. Those of `train` are divided
-    further into the parts that are missing here."""
+    """Rows by the part given by a file or column. Rows of `train` are split further into the
+    missing parts."""
     division: Division
     design: Design
     kind: Kind
@@ -44,13 +44,13 @@ class Table:
     privileged: tuple[str, ...]
     bad_cells: tuple[BadCells, ...] = ()
     answers: Answers | None = None
-    """How held-out items are scored that have several rows each."""
+    """How held-out items with several rows are scored."""
 
     n_dropped: int = 0
-    """Rows without a target that were left out."""
+    """Number of dropped rows without a target."""
 
     def draw(self, seed: int) -> dict[Part, LabelledRows]:
-        """Return rows to choose training rows from, validation and test rows of a seed."""
+        """Return the rows of a seed: the pool of training rows, validation and test rows."""
         drawn = {
             part: self.given["train"].take(rows) for part, rows in self.division.draw(seed).items()
         }
@@ -64,7 +64,7 @@ class Table:
 
 
 def load_table(settings: TableSettings) -> Table:
-    """Read a table and find out how its rows are divided; refuse what can't be learned from."""
+    """Read a table and determine the split of its rows; raise an error for unusable tables."""
     if settings.content not in (None, fingerprint_of(settings.files)):
         raise LupiError(f"{settings.path} has changed since this run was planned; plan it again")
     how = (settings.separator, settings.header, settings.decimal, settings.encoding)
@@ -124,7 +124,7 @@ def load_table(settings: TableSettings) -> Table:
 def _refuse_decimal_commas(
     frame: "pd.DataFrame", features: Sequence[str], settings: TableSettings
 ) -> None:
-    """Refuse numbers with a decimal comma, which would count as so many categories."""
+    """Raise an error for numbers with a decimal comma, which would count as categories."""
     if settings.decimal != ".":
         return
     for name in (settings.target, *settings.privileged, *features):
@@ -134,10 +134,10 @@ def _refuse_decimal_commas(
         if values.map(lambda v: isinstance(v, str) and bool(DECIMAL_COMMA.fullmatch(v))).all():
             remedy = "convert it to numbers"
             if settings.reads_csv:
-                remedy = "say so with --set task.decimal=',' (in Python, decimal=',')"
+                remedy = "use --set task.decimal=',' (in Python, decimal=',')"
             raise LupiError(
                 f"{settings.path}: column {name!r} has decimal commas, as in {values.iloc[0]!r}; "
-                f"{remedy}, or, if they are no numbers, give --set task.categorical='[{name}]' "
+                f"{remedy}, or, if they are not numbers, use --set task.categorical='[{name}]' "
                 f"(in Python, categorical=[{name!r}])"
             )
 
@@ -145,7 +145,7 @@ def _refuse_decimal_commas(
 def _read_numbers(
     frames: "dict[Part, pd.DataFrame]", features: Sequence[str], settings: TableSettings
 ) -> "tuple[dict[Part, pd.DataFrame], tuple[BadCells, ...]]":
-    """Let columns be numbers in spite of a few cells, whatever file these are in."""
+    """Convert columns that are numeric except for a few cells, over all files."""
     read: dict[Part, pd.DataFrame] = {}
     found: list[BadCells] = []
     for part, frame in frames.items():
@@ -178,13 +178,13 @@ def _features(settings: TableSettings, columns: Sequence[str]) -> tuple[str, ...
                 raise LupiError(f"{role}: {name!r} is the target; name other columns")
     both = set(settings.ignore) & {*settings.privileged, *(settings.features or ())}
     if both:
-        raise LupiError(f"ignore: {min(both)!r} is also named as privileged or as a feature")
+        raise LupiError(f"ignore: {min(both)!r} is also privileged or a feature")
     if settings.weights in (settings.features or ()):
         raise LupiError(f"weights: {settings.weights!r} is also named as a feature; choose one")
     apart = {*settings.columns_beside, *settings.ignore}
     features = settings.features or tuple(name for name in columns if name not in apart)
     if not features:
-        raise LupiError("no column is left to predict from: name fewer privileged or ignored ones")
+        raise LupiError("no feature is left: use fewer privileged or ignored columns")
     return features
 
 

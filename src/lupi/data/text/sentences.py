@@ -1,4 +1,4 @@
-"""Batches of sentence pairs: as many tokens in each, of like length when shuffled."""
+"""Batches of sentence pairs with similar numbers of tokens, of similar length when shuffled."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -51,8 +51,8 @@ class SentenceSplit:
     Args:
         source: tokens of each sentence.
         target: tokens of each translation.
-        xstar: (N, D); None: this split carries none.
-        has_xstar: which rows carry x* (N,).
+        xstar: (N, D), or None for a split without x*.
+        has_xstar: whether each row has x* (N,).
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class SentenceSplit:
             yield self._batch(cut[i])
 
     def _cut(self, order: NDArray[np.int64], budget: int) -> Iterator[NDArray[np.int64]]:
-        """Cut an order of rows where one more row, all padded to the longest, is too much."""
+        """Split an order of rows into batches within the budget of padded tokens."""
         start = longest = 0
         for i, length in enumerate(self._lengths[order].tolist()):
             longest = max(longest, length)

@@ -1,4 +1,4 @@
-"""Controls for rationales: spans that tell nothing of their text."""
+"""Controls for rationales: uninformative spans."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ def lexicon_regions(texts: Sequence[NDArray[np.int32]], lexicon: NDArray[np.int6
 
 
 def spread_over_words(region: Region, text: NDArray[np.int32]) -> Region:
-    """Return a rationale that marks all places of each word as its most marked place."""
+    """Return a rationale that gives all occurrences of a word their largest weight."""
     _, words = np.unique(text, return_inverse=True)
     most = np.zeros(words.max(initial=-1) + 1, dtype=np.float32)
     np.maximum.at(most, words, region)
@@ -54,7 +54,7 @@ def _stretch(region: Region, n: int) -> Region:
 
 
 def _place_anew(region: Region, rng: np.random.Generator) -> Region:
-    """Move the spans of a rationale; each stays whole."""
+    """Move the spans of a rationale to random positions."""
     edges = np.flatnonzero(np.diff(region)) + 1
     runs = np.split(region, edges)
     spans = [run for run in runs if run[0] > 0]

@@ -1,7 +1,7 @@
-"""Vocabularies: lines to numbers and back, by words (as in the paper) or by sentencepiece.
+"""Vocabularies: from lines to token indices and back, by words or by sentencepiece.
 
-Both are learned from training text alone, the same for every seed, and are kept with a run as a
-file: a student translates where its training data are not.
+Both are learned from training text only and saved with a run, so that a student can translate
+without its training data.
 """
 
 import io
@@ -27,7 +27,7 @@ class Vocabulary(Protocol):
 
     @abstractmethod
     def tokens(self, line: str) -> list[str]:
-        """Cut a line into tokens."""
+        """Split a line into tokens."""
 
     @abstractmethod
     def encode(self, line: str) -> list[int]:
@@ -35,15 +35,15 @@ class Vocabulary(Protocol):
 
     @abstractmethod
     def decode(self, ids: Sequence[int], instead: Sequence[str] | None = None) -> str:
-        """Return a line; `instead` has a token for each place, used where the token is unknown."""
+        """Return a line; unknown tokens are replaced by those in `instead`."""
 
     @abstractmethod
     def save(self, folder: Path, side: Side) -> None:
-        """Write it to a file of its own."""
+        """Write the vocabulary to a file."""
 
 
 class Words(Vocabulary):
-    """Tokens are what stands between spaces."""
+    """Tokens are separated by spaces."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = [*SPECIAL, *words]
@@ -53,7 +53,7 @@ class Words(Vocabulary):
         return len(self._words)
 
     def tokens(self, line: str) -> list[str]:
-        """Cut at spaces."""
+        """Split at spaces."""
         return line.split()
 
     def encode(self, line: str) -> list[int]:
@@ -77,7 +77,7 @@ class Words(Vocabulary):
 
 
 def learn_words(lines: Sequence[str], min_count: int, max_size: int) -> Words:
-    """Take the most frequent words, those that stand there `min_count` times or more."""
+    """Return a vocabulary of the most frequent words with at least `min_count` occurrences."""
     counts = Counter(word for line in lines for word in line.split())
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return Words([word for word, count in ranked if count >= min_count][:max_size])
@@ -94,7 +94,7 @@ class Pieces(Vocabulary):
         return int(self._processor.GetPieceSize())
 
     def tokens(self, line: str) -> list[str]:
-        """Cut into pieces."""
+        """Split into pieces."""
         pieces: list[str] = self._processor.EncodeAsPieces(line)
         return pieces
 
@@ -131,7 +131,7 @@ def _sentencepiece() -> Any:
 
 
 def learn_pieces(lines: Sequence[str], size: int) -> Pieces:
-    """Learn byte-pair pieces; a text too small for so many gets fewer."""
+    """Learn byte-pair pieces; fewer than `size` if the text is too small."""
     model = io.BytesIO()
     try:
         _sentencepiece().SentencePieceTrainer.Train(
@@ -156,7 +156,7 @@ def learn_pieces(lines: Sequence[str], size: int) -> Pieces:
 
 
 def load_vocabulary(folder: Path, side: Side) -> Vocabulary:
-    """Read a vocabulary that `save` wrote."""
+    """Read a vocabulary written by `save`."""
     words, pieces = folder / f"{side}.words.txt", folder / f"{side}.pieces.model"
     try:
         if not pieces.exists():
