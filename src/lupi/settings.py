@@ -133,7 +133,7 @@ def _nearest(given: str, known: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
+    return ", ".join(f'"{name}"' if "," in name else name for name in sorted(names)) or "none"
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -145,14 +145,14 @@ def test_a_gain_that_no_score_can_have_is_refused(here: Here, tmp_path: Path) ->
 def test_train_shows_stages_that_do_not_validate(here: Here, settings: str) -> None:
     code, out, err = here("train", settings, "--set", "arms={d: {method: distillation}}")
     assert code == 0, err
-    assert "test  accuracy" in out
+    assert re.search(r"^accuracy +0\.\d+ +0\.\d+$", out, flags=re.MULTILINE)
 
 
 def test_train_writes_the_record_that_compare_reuses(here: Here, settings: str) -> None:
     arguments = ("train", settings, "--arm", "het-dropout", "--size", "20", "--seed", "1")
     result = json.loads(here(*arguments, "--json")[1])
     assert Path(result["folder"], "checkpoint/student.safetensors").exists()
-    assert "test  accuracy" in here(*arguments)[1]
+    assert f"{result['metrics']['test']['accuracy']:.4f}" in here(*arguments)[1]
     assert "11 of 12 runs to do" in here("compare", settings)[2]
 
 
@@ -306,11 +306,3 @@ def test_what_the_system_refuses_ends_in_a_message(made: str, here: Here, tmp_pa
     code, _, stderr = here("report", made, "--figures", "paper")
     assert code == 2
     assert "File exists: 'paper'. Finished runs are saved" in stderr
-
-
-def test_a_closed_pipe_ends_the_command_without_a_message(tmp_path: Path) -> None:
-    process = started("methods", cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.close()
-    _, err = process.communicate()
-    assert (process.returncode, err) == (141, "")

@@ -132,10 +132,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
             message = f"training diverged; using the student of epoch {fitted.best_epoch}"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
         if self.collapsed_:
-            message = (
-                "the noise has collapsed: it no longer depends on x*, as in Gaussian dropout; "
-                "a lower `beta` in `settings` gives x* more influence"
-            )
+            message = "the noise has collapsed: it no longer depends on x*; lower settings['beta']"
             warnings.warn(message, UserWarning, stacklevel=4)
 
     def _method_for(self, xstar: Any) -> tuple[str, dict[str, Any]]:
@@ -221,9 +218,8 @@ class ClassEstimator(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"a classifier needs two classes; y has one class: {format_value(self.classes_[0])}"
-            )
+            one = format_value(self.classes_[0])
+            raise ValueError(f"a classifier needs two classes; y has one class: {one}")
         numbers: Array = codes.astype(np.int64)
         return numbers
 
@@ -234,8 +230,7 @@ class ClassEstimator(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row. x* can't be passed."""
-        best = self.predict_proba(X).argmax(1)
-        classes: Array = self.classes_[best]
+        classes: Array = self.classes_[self.predict_proba(X).argmax(1)]
         return classes
 
 

@@ -104,7 +104,8 @@ def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any])
     from lupi.settings import read_yaml
 
     if URL.match(str(path)):
-        raise LupiError(f"{path} is a URL; lupi reads files: download it, and give the file")
+        url = str(path).replace(":/", "://", 1)  # a path has single slashes
+        raise LupiError(f"{url} is a URL; lupi reads files: download it, and give the file")
     if "text" in given or path.name.lower().endswith(TABLES):
         return _from_file(path, given, changes, str(path))
     for name in given:

@@ -137,19 +137,19 @@ def _train(
         bar = progress.add_task("", total=n_epochs)
 
         def show(row: "Row") -> None:
-            shown = row["stage"]  # whose student may mean nothing yet
+            status = row["stage"]  # without a score: its student is not trained yet
             if row["val"] is not None:
                 name = task.metric.of_an_epoch.name
                 score = row["val"].get(name)
-                shown = "diverged" if score is None else f"{name} {score:.3f}"
-            shown += f", {run_settings.size / max(row['seconds'], 1e-9):.0f} rows/s"
+                status = "diverged" if score is None else f"{name} {score:.3f}"
+            status += f", {run_settings.size / max(row['seconds'], 1e-9):.0f} rows/s"
             if not can_redraw() and row["epoch"] % every == 0:  # a file, where no bar can move
-                print_message(f"epoch {row['epoch']}: {shown}")
+                print_message(f"epoch {row['epoch']}: {status}")
             if curves:
                 curves(planned, Event(planned.run_id, "epoch", row))
             if row["epoch"] == n_epochs and task.metric.selected_by:
-                shown += ", searching val and test"
-            progress.update(bar, completed=row["epoch"], description=shown)
+                status += ", searching val and test"
+            progress.update(bar, completed=row["epoch"], description=status)
 
         result = run(run_settings, folder, show, processes, load=lambda *_: task)
     if not result:  # which the first of several processes tells
@@ -159,10 +159,9 @@ def _train(
     if as_json:
         print_json({"folder": str(folder), **result})
         return
-    for split, scores in sorted(result["metrics"].items(), key=lambda pair: pair[0] != "val"):
-        named = (f"{name} {value:.4f}" for name, value in sorted(scores.items()))
-        print(f"{split:4}  " + "  ".join(named))
-    print(f"{result['status']} after {result['epochs']} epochs, best epoch {result['best_epoch']}")
+    _print_scores(result["metrics"])
+    n_done = f"{result['epochs']} epoch{'s' if result['epochs'] != 1 else ''}"
+    print(f"{result['status']} after {n_done}, best epoch {result['best_epoch']}")
     if result["collapsed"]:
         print("collapsed: the noise no longer depends on x*")
 
@@ -173,3 +172,14 @@ def _curves(records: Path) -> "TensorBoardCurves":
     curves = TensorBoardCurves(records)
     print_message(f"learning curves: tensorboard --logdir {curves.folder}")
     return curves
+
+
+def _print_scores(metrics: dict[str, dict[str, float]]) -> None:
+    """Print a line per metric, and a column per split, validation rows first."""
+    splits = sorted(metrics, key=lambda split: split != "val")
+    names = sorted({name for scores in metrics.values() for name in scores})
+    width = max(map(len, names), default=0)
+    print(" " * width + "".join(f"{split:>16}" for split in splits))
+    for name in names:
+        cells = (f"{metrics[s][name]:16.4f}" if name in metrics[s] else " " * 16 for s in splits)
+        print(f"{name:{width}}" + "".join(cells))
