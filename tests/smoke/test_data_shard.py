@@ -1,6 +1,7 @@
 """`lupi data shard`, and training from what it wrote."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,8 @@ def test_a_comparison_from_shards(folder: Path, here: Here) -> None:
 
 
 def test_images_in_no_files(folder: Path, here: Here) -> None:
-    (folder / "digits.yaml").write_text(SETTINGS.replace("image-folder, root: pets", "digits"))
+    digits = re.sub(r"^task: .*$", "task: {name: digits}", SETTINGS, flags=re.MULTILINE)
+    (folder / "digits.yaml").write_text(digits)
     code, _, err = here("data", "shard", "digits.yaml", "--out", "shards")
     assert code == 2
     assert "digits has no images in files; tiny-imagenet, imagenet, image-folder have" in err
