@@ -49,7 +49,7 @@ def methods(
 
 def _use(facts: MethodFacts) -> str:
     if facts.sees_xstar_at_test:
-        return "also at test time"
+        return "also at test"
     return "yes" if facts.uses_xstar else "no"
 
 
