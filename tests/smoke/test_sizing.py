@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from lupi.data.tables.reading import read_table
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -15,3 +17,15 @@ def test_the_tables_of_the_page_are_those_of_the_script() -> None:
     assert len(tables) == 6
     for table in tables:
         assert table in page, table
+
+
+def test_large_data_are_made_and_indexed(tmp_path: Path) -> None:
+    script = [sys.executable, str(ROOT / "examples/sizing/large.py")]
+    subprocess.run([*script, "table", tmp_path / "t.parquet", "--rows", "50"], check=True)
+    assert list(read_table(tmp_path / "t.parquet").columns)[-3:] == ["s0", "s1", "y"]
+    made = ["images", tmp_path / "tree", "--images", "360", "--classes", "2"]
+    subprocess.run([*script, *made], check=True)
+    done = subprocess.run(
+        [*script, "index", tmp_path / "tree"], check=True, capture_output=True, text=True
+    )
+    assert "{'train': 150, 'val': 100, 'test': 100}" in done.stdout
