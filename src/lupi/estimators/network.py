@@ -230,8 +230,8 @@ class ClassEstimator(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """Return the class of each row. x* can't be passed."""
-        classes: Array = self.classes_[self.predict_proba(X).argmax(1)]
-        return classes
+        best = self.predict_proba(X).argmax(1)  # refuses an estimator that is not fitted
+        return np.asarray(self.classes_[best])
 
 
 class LupiClassifier(ClassEstimator):
