@@ -26,8 +26,10 @@ from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.core import Batch, Method
 from lupi.data.images.decode import decode_image
+from lupi.data.images.parts import fixed_parts
 from lupi.data.images.split import Images
 from lupi.data.xstar.reveal import append_xstar
+from lupi.design import Design
 from lupi.methods.registry import build_method
 from lupi.records import write_json
 from lupi.settings import merge, read_yaml
@@ -57,7 +59,8 @@ def build(method: str, settings: dict[str, Any], network: dict[str, Any]) -> tup
     boxes = np.array([[40, 30, 180, 190]] * BATCH)
     images = Images(x, rng.integers(0, N_CLASSES, BATCH), boxes)
     of_images = ImageNetworkSettings.parse(network, "network")
-    task = ImageTask(images, images, images, N_CLASSES, of_images)
+    design = Design(n_pool=BATCH, test="fixed", n_test=BATCH)
+    task = ImageTask(fixed_parts(images, images, images), design, N_CLASSES, of_images)
     built = build_method(method, settings, task.network(), task)
     batch = next(iter(task.splits(BATCH, 0).train.batches(BATCH)))
     return built.train(), append_xstar(batch) if built.sees_xstar_at_test else batch

@@ -1,5 +1,6 @@
 """The page on sizing says what its script computes."""
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -29,3 +30,19 @@ def test_large_data_are_made_and_indexed(tmp_path: Path) -> None:
         [*script, "index", tmp_path / "tree"], check=True, capture_output=True, text=True
     )
     assert "{'train': 150, 'val': 100, 'test': 100}" in done.stdout
+
+
+def test_a_step_of_every_kind_is_counted() -> None:
+    spec = importlib.util.spec_from_file_location("measure", ROOT / "examples/sizing/measure.py")
+    assert spec is not None
+    assert spec.loader is not None
+    measure = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(measure)
+    files = dict(measure.paper_files())
+    assert "paper/sizes" in files
+    network = {"name": "small-vgg", "width": 4}
+    (plain,), (het,) = (
+        measure.count(*measure.build(name, {}, network)) for name in ("no-xstar", "het-dropout")
+    )
+    assert het["flops"] > plain["flops"] > 1e6
+    assert measure.saved_bytes(*measure.build("no-xstar", {}, network)) > 1e6
