@@ -133,7 +133,7 @@ def test_networks_without_dropout_or_trunk_say_what_to_do() -> None:
     headless = nn.Sequential(nn.Flatten(), nn.Linear(576, 8), nn.Dropout(0.5), nn.Linear(8, 10))
     with pytest.raises(LupiError, match="use `fc_input: box`"):
         HetDropout(headless, task, HetDropoutSettings())
-    HetDropout(headless, task, HetDropoutSettings(fc_input="box"))(a_batch())
+    HetDropout(headless, task, HetDropoutSettings(fc_input="box")).loss(a_batch())
 
 
 @pytest.mark.parametrize(
