@@ -111,7 +111,8 @@ def _train(
     with resumable():
         prepare_data(run_settings.task)
         task = build_task(run_settings.task, run_settings.network)
-    print_facts(task.facts)
+        facts = task.for_run(run_settings.size, run_settings.seed).facts
+    print_facts(facts)
     for warning in task.warnings:
         print_message(f"[yellow]warning:[/] {escape(warning)}")
     planned = PlannedRun(run_settings.run_id, arm, run_settings.size, run_settings.seed)
