@@ -24,7 +24,7 @@ def test_large_data_are_made_and_indexed(tmp_path: Path) -> None:
     script = [sys.executable, str(ROOT / "examples/sizing/large.py")]
     subprocess.run([*script, "table", tmp_path / "t.parquet", "--rows", "50"], check=True)
     assert list(read_table(tmp_path / "t.parquet").columns)[-3:] == ["s0", "s1", "y"]
-    made = ["images", tmp_path / "tree", "--images", "360", "--classes", "2"]
+    made = ["images", str(tmp_path / "tree"), "--images", "360", "--classes", "2"]
     subprocess.run([*script, *made], check=True)
     done = subprocess.run(
         [*script, "index", tmp_path / "tree"], check=True, capture_output=True, text=True
