@@ -31,13 +31,18 @@ def test_a_crash_of_the_trial_is_an_error_with_advice(
     OneProcess("32-true")
 
 
-def test_bfloat16_trains_where_the_machine_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def run_in_bfloat16(program: str, cwd: Path) -> list[float]:
+    """Return the numbers that a program prints, where the machine has bfloat16."""
     environment = {**os.environ, **WITHOUT_AMX}
     if subprocess.run(TRIAL, env=environment, capture_output=True, check=False).returncode:
         pytest.skip("this machine can't compute in bfloat16")
-    program = (
+    command = [sys.executable, "-c", program]
+    printed = subprocess.check_output(command, env=environment, cwd=cwd, text=True)
+    return [float(number) for number in printed.split()]
+
+
+def test_bfloat16_trains_where_the_machine_has_it(tmp_path: Path) -> None:
+    exact, short = run_in_bfloat16(
         "from pathlib import Path\n"
         "from lupi.train.run import run\n"
         "from lupi.train.settings import RunSettings\n"
@@ -47,10 +52,31 @@ def test_bfloat16_trains_where_the_machine_has_it(
         "for precision in ('32-true', 'bf16-mixed'):\n"
         "    train = {'epochs': 2, 'precision': precision}\n"
         "    run_settings = RunSettings.parse({**settings, 'train': train}, '')\n"
-        "    print(run(run_settings, Path(precision))['metrics']['val']['loss'])"
+        "    print(run(run_settings, Path(precision))['metrics']['val']['loss'])",
+        tmp_path,
     )
-    command = [sys.executable, "-c", program]
-    printed = subprocess.check_output(command, env=environment, cwd=tmp_path, text=True)
-    exact, short = map(float, printed.split())
     assert exact != short
     assert exact == pytest.approx(short, rel=0.02)
+
+
+def test_a_decoder_with_input_feeding_trains_in_bfloat16(tmp_path: Path) -> None:
+    exact, short, similarity = run_in_bfloat16(
+        "import torch\n"
+        "from lupi.nn.networks.seq2seq import Seq2Seq\n"
+        "torch.manual_seed(0)\n"
+        "net = Seq2Seq(11, 13, 16, input_feeding=True).eval()\n"
+        "x = (torch.randint(1, 11, (4, 5)), torch.randint(1, 13, (4, 6)))\n"
+        "grads = []\n"
+        "for enabled in (False, True):\n"
+        "    net.zero_grad()\n"
+        "    with torch.autocast('cpu', torch.bfloat16, enabled=enabled):\n"
+        "        loss = net(x).float().log_softmax(2)[..., 3].mean()\n"
+        "    loss.backward()\n"
+        "    grads.append(torch.cat([p.grad.flatten() for p in net.parameters()]))\n"
+        "    print(loss.item())\n"
+        "print(torch.cosine_similarity(*grads, dim=0).item())",
+        tmp_path,
+    )
+    assert exact != short
+    assert exact == pytest.approx(short, rel=0.02)
+    assert similarity > 0.99

@@ -85,7 +85,8 @@ def fed_steps(
     if torch.compiler.is_compiling():  # neither compiled nor exported can be what is not traced
         return _plain_steps(*tensors, weights, biases, between_factors)
     every = (*tensors, *weights, *biases, *between_factors)
-    return Steps(*_FedSteps.apply(len(weights), *every))  # type: ignore[no-untyped-call]
+    cast = (tensor.to(words.dtype) for tensor in every)  # bfloat16 under autocast
+    return Steps(*_FedSteps.apply(len(weights), *cast))  # type: ignore[no-untyped-call]
 
 
 def _plain_steps(
