@@ -12,7 +12,9 @@ from typing import Any
 import torch
 
 from lupi.core import Batch, Method
+from lupi.train.optimizers import build_optimizer
 from lupi.train.passes import reduce
+from lupi.train.settings import TrainSettings
 
 N_WARM_UP = 2
 
@@ -23,12 +25,14 @@ also tokens or sentences per second"""
 
 def training_step(method: Method, *batches: Batch) -> Callable[[], None]:
     """Return what trains a method for one step on each batch, with the optimizer of a run."""
-    optimizer = torch.optim.Adam(method.parameters(), 1e-3, fused=True)
+    weights = list(method.parameters())
+    optimizer = build_optimizer([{"params": weights}], TrainSettings())
     method.train()
 
     def step() -> None:
         for batch in batches:
-            optimizer.zero_grad()
+            for weight in weights:
+                weight.grad = None
             reduce(method.loss(batch), batch).total.backward()
             optimizer.step()
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from lupi.comparison.phases import tune
 from lupi.comparison.plan import make_plan
 from lupi.comparison.settings import ComparisonSettings, run_settings
 from lupi.comparison.tuning import TuningSettings
@@ -43,6 +42,8 @@ def plan_run(
 
 
 def _tuned(settings: ComparisonSettings, arm: str, size: int, records: Path) -> RunSettings:
+    from lupi.comparison.phases import tune  # waits for scipy
+
     plan = tune(make_plan(settings), records)
     if plan is None:
         raise LupiError(

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch._dynamo  # noqa: F401  # any optimizer imports it: so it is done once for all workers
-
 from lupi.comparison.jobs import Event, Job, record_failure
 from lupi.tasks.registry import TaskLoader
 from lupi.train.run import run

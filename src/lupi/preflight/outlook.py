@@ -7,11 +7,11 @@ errors of a model of x and x* better than x does. The limits were set on the res
 docs/should-i.md for hits and misses.
 """
 
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 from torch import Tensor
 
 from lupi.core import Batch
@@ -125,4 +125,5 @@ def _p_better(one: _Quick, other: _Quick) -> float:
     wins, losses = int((one.errors < other.errors).sum()), int((one.errors > other.errors).sum())
     if wins + losses == 0:
         return 1.0
-    return float(binomtest(wins, wins + losses, alternative="greater").pvalue)
+    n = wins + losses
+    return sum(math.comb(n, k) for k in range(wins, n + 1)) / 2**n

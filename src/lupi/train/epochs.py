@@ -10,6 +10,7 @@ import torch
 from lupi.core import Batch, Method, Split, Splits, Task, derive_seed, seed_torch
 from lupi.nn.batchnorm import reestimate
 from lupi.train.evaluate import compute_outputs, describe_noise
+from lupi.train.optimizers import Optimizer
 from lupi.train.parallel.processes import Processes
 from lupi.train.passes import run_passes
 from lupi.train.settings import TrainSettings
@@ -23,7 +24,7 @@ def train_epoch(
     processes: Processes,
     method: Method,
     module: Any,
-    optimizer: Any,
+    optimizer: Optimizer,
     train: Split,
     settings: TrainSettings,
     seed: int,

@@ -12,12 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-from torch.optim import SGD, Adam, AdamW, Optimizer
-
 from lupi.core import Method, Splits, Stage, Task
 from lupi.train.epochs import noise_sites, train_epoch, validate
+from lupi.train.optimizers import Optimizer, build_optimizer
 from lupi.train.parallel.processes import OneProcess, Processes
 from lupi.train.passes import TrainingLoss
 from lupi.train.saved.checkpoint import TrainingFiles
@@ -109,10 +106,10 @@ class _Training:
     ) -> None:
         """Train epoch by epoch until the schedule ends; save what is needed to resume."""
         settings = _stage_settings(stage, self.settings)
-        loss = TrainingLoss(method)
-        module, optimizer = self.processes.wrap(loss, _optimizer(method, settings))
+        module = self.processes.wrap(TrainingLoss(method))
+        optimizer = build_optimizer(_learning(method.parameter_groups()), settings)
         if optimizer_state:
-            _restore(optimizer, optimizer_state)
+            optimizer.load_state_dict(optimizer_state)
         schedule = Schedule(settings, state.scores)
         while not (state.diverged or schedule.finished):
             row = state.next_row(stage.name, schedule.lr)
@@ -129,7 +126,7 @@ class _Training:
         self,
         method: Method,
         module: Any,
-        optimizer: Any,
+        optimizer: Optimizer,
         stage: Stage,
         settings: TrainSettings,
         row: Row,
@@ -159,24 +156,10 @@ def _stage_settings(stage: Stage, settings: TrainSettings) -> TrainSettings:
     return TrainSettings.parse({**settings.resolved(), **changes}, f"stage {stage.name}")
 
 
-def _optimizer(method: Method, settings: TrainSettings) -> Optimizer:
-    s = settings
-    groups = [
-        {**group, "params": [w for w in group["params"] if w.requires_grad]}
-        for group in method.parameter_groups()
+def _learning(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return groups of weights without the weights that a stage froze."""
+    learning = [
+        {**group, "params": [weight for weight in group["params"] if weight.requires_grad]}
+        for group in groups
     ]
-    parameters = [group for group in groups if group["params"]]
-    if s.optimizer == "sgd":
-        return SGD(parameters, s.lr, momentum=s.momentum, weight_decay=s.weight_decay)
-    cls = Adam if s.optimizer == "adam" else AdamW
-    # One kernel for all tensors: the steps of small networks spend less time in Python.
-    return cls(parameters, s.lr, weight_decay=s.weight_decay, fused=True)
-
-
-def _restore(optimizer: Any, state: dict[str, Any]) -> None:
-    """Load the state of an optimizer in the memory layout of the weights, which kernels need."""
-    optimizer.load_state_dict(state)
-    for weight, values in getattr(optimizer, "optimizer", optimizer).state.items():
-        for key, value in values.items():
-            if isinstance(value, Tensor) and value.shape == weight.shape:
-                values[key] = torch.empty_like(weight).copy_(value)
+    return [group for group in learning if group["params"]]

@@ -1,6 +1,7 @@
 import numpy as np
+from sklearn.datasets import load_digits
 
-from lupi.data.images.digits import DigitsSettings, make_digits
+from lupi.data.images.digits import DIGITS, DigitsSettings, make_digits
 from lupi.data.images.split import Images
 
 
@@ -66,3 +67,10 @@ def test_sizes_and_types() -> None:
     assert train.x.shape == (997, 1, 24, 24)
     assert train.x.dtype == np.uint8
     assert set(test.y) == set(range(10))
+
+
+def test_the_digits_are_those_of_scikit_learn() -> None:
+    bundle = load_digits()
+    with np.load(DIGITS) as file:
+        assert np.array_equal(file["images"], bundle.images)
+        assert np.array_equal(file["labels"], bundle.target)

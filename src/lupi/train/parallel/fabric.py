@@ -9,9 +9,9 @@ from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from torch import Tensor, distributed, nn
-from torch.optim import Optimizer
 
 from lupi.errors import LupiError
+from lupi.train.optimizers import Optimizer
 from lupi.train.parallel.precision import check_bfloat16
 
 T = TypeVar("T")
@@ -50,9 +50,9 @@ class FabricProcesses:
         converted: T = self._fabric.strategy.precision.convert_input(on_device)
         return converted
 
-    def wrap(self, module: nn.Module, optimizer: Optimizer) -> tuple[Any, Any]:
-        """Return a module and an optimizer that share gradients."""
-        return self._fabric.setup_module(module), self._fabric.setup_optimizers(optimizer)
+    def wrap(self, module: nn.Module) -> Any:
+        """Return a module whose gradients all processes share."""
+        return self._fabric.setup_module(module)
 
     def backward(self, loss: Tensor) -> None:
         """Compute gradients, averaged over all processes."""
@@ -62,9 +62,9 @@ class FabricProcesses:
         """Do not exchange gradients between processes inside the block."""
         return self._fabric.no_backward_sync(module)
 
-    def clip(self, module: Any, optimizer: Any, max_norm: float) -> None:
+    def clip(self, module: Any, optimizer: Optimizer, max_norm: float) -> None:
         """Limit the norm of the gradients."""
-        self._fabric.clip_gradients(module, optimizer, max_norm=max_norm)
+        self._fabric.clip_gradients(module, optimizer, max_norm=max_norm)  # type: ignore[arg-type]
 
     def broadcast(self, value: T) -> T:
         """Return the value of the first process."""

@@ -8,9 +8,9 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.optim import Optimizer
 
 from lupi.errors import LupiError
+from lupi.train.optimizers import Optimizer
 from lupi.train.parallel.precision import check_bfloat16
 from lupi.train.settings import TrainSettings
 
@@ -33,8 +33,8 @@ class Processes(Protocol):
         """Return data on the device and in the precision of training."""
         ...
 
-    def wrap(self, module: nn.Module, optimizer: Optimizer) -> tuple[Any, Any]:
-        """Return a module whose passes are training passes, and an optimizer that fits it."""
+    def wrap(self, module: nn.Module) -> Any:
+        """Return a module whose passes are training passes."""
         ...
 
     def backward(self, loss: Tensor) -> None:
@@ -45,7 +45,7 @@ class Processes(Protocol):
         """Do not exchange gradients between processes inside the block."""
         ...
 
-    def clip(self, module: Any, optimizer: Any, max_norm: float) -> None:
+    def clip(self, module: Any, optimizer: Optimizer, max_norm: float) -> None:
         """Limit the norm of the gradients."""
         ...
 
@@ -87,11 +87,9 @@ class OneProcess:
 
         return map_tensors(values, convert)
 
-    def wrap(self, module: nn.Module, optimizer: Optimizer) -> tuple[Any, Any]:
-        """Return the module, called in the run's precision, and the optimizer itself."""
-        if self._precision == "32-true":
-            return module, optimizer
-        return _InPrecision(module, self._in_precision), optimizer
+    def wrap(self, module: nn.Module) -> Any:
+        """Return the module, called in the run's precision."""
+        return module if self._precision == "32-true" else _InPrecision(module, self._in_precision)
 
     def backward(self, loss: Tensor) -> None:
         """Compute gradients."""
@@ -101,7 +99,7 @@ class OneProcess:
         """Do nothing: there is no other process."""
         return contextlib.nullcontext()
 
-    def clip(self, module: Any, optimizer: Any, max_norm: float) -> None:
+    def clip(self, module: Any, optimizer: Optimizer, max_norm: float) -> None:
         """Limit the norm of the gradients."""
         weights = [w for group in optimizer.param_groups for w in group["params"]]
         torch.nn.utils.clip_grad_norm_(weights, max_norm, error_if_nonfinite=True)
