@@ -4,8 +4,9 @@ Made from the digits that scikit-learn has too (1,797 images of 8x8; `digits.npz
 to import scikit-learn takes longer than an epoch): E. Alpaydin, C. Kaynak, "Optical Recognition of
 Handwritten Digits", UCI Machine Learning Repository, 1998, CC BY 4.0.
 
-x is the image, x* the digit's box, y the digit. Each seed divides the digits anew into training, validation and test digits, and
-draws its own places, fragments and pixel noise; fragments come from digits of the same part.
+x is the image, x* the digit's box, y the digit. Each seed divides the digits anew into training,
+validation and test digits, and draws its own places, fragments and pixel noise; fragments come from
+digits of the same part.
 """
 
 from functools import lru_cache
