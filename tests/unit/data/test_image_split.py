@@ -121,3 +121,25 @@ def test_ten_crops_of_a_split() -> None:
     assert batch.x.shape == (5, 10, 3, 12, 12)
     assert torch.equal(batch.x[:, 4], torch.from_numpy(X[:5]).float()[..., 2:14, 2:14] / 255)
     assert batch.xstar is None
+
+
+@BOTH
+@pytest.mark.parametrize("seed", [None, 0])
+def test_few_images_that_never_change_give_the_same_batches_as_many(
+    images: Images, seed: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    regions, has = images.regions(np.arange(N), "real", seed=0)
+    shown = ImageBatches(Y, Cropping(SIDE, SIDE), regions, has)
+
+    def epoch() -> list[Batch]:
+        shuffle = None if seed is None else Generator().manual_seed(seed)
+        return list(ImageSplit(X, np.arange(N)[::-1].copy(), shown).batches(12, shuffle))
+
+    few = epoch()
+    monkeypatch.setattr("lupi.data.images.split.MAX_VALUES", 1)
+    for one, other in zip(few, epoch(), strict=True):
+        assert torch.equal(one.x, other.x)
+        assert torch.equal(one.y, other.y)
+        assert one.xstar is not None
+        assert other.xstar is not None
+        assert torch.equal(one.xstar, other.xstar)

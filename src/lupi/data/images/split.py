@@ -53,6 +53,11 @@ class ImageBatches:
     has_xstar: NDArray[np.bool_] | None = None
     ten_crops: bool = False
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether an image looks the same in every epoch, and is shown once."""
+        return self.cropping.is_fixed and not self.ten_crops
+
     def batch(self, rows: NDArray[np.int64], stored: Tensor, generator: Generator | None) -> Batch:
         """Show rows whose stored images (B, C, S, S) are given; augmented by a generator."""
         n, y = len(rows), torch.from_numpy(self.y[rows])
@@ -174,6 +179,8 @@ class ImageSplit:
 
     def __init__(self, x: NDArray[np.uint8], rows: NDArray[np.int64], shown: ImageBatches) -> None:
         self.x, self.rows, self.shown = x, rows, shown
+        self._whole: Batch | None = None
+        """All rows as one batch, if they are few and look the same in every epoch."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -185,11 +192,18 @@ class ImageSplit:
 
     def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
         """Yield all rows: in order, or shuffled and augmented by the generator."""
-        order = (
-            torch.arange(len(self))
-            if shuffle is None
-            else torch.randperm(len(self), generator=shuffle)
-        )
-        for rows in torch.split(order, batch_size):
-            some = rows.numpy()
-            yield self.shown.batch(some, torch.from_numpy(self.x[self.rows[some]]), shuffle)
+        n = len(self)
+        order = torch.arange(n) if shuffle is None else torch.randperm(n, generator=shuffle)
+        if self.shown.is_fixed and n <= max_images(*self.x.shape[1:3]):
+            if self._whole is None:
+                self._whole = self._show(torch.arange(n))
+            rows = self._whole if shuffle is None else self._whole.select(order)
+            for start in range(0, n, batch_size):
+                yield rows.select(slice(start, start + batch_size))
+            return
+        for some in torch.split(order, batch_size):
+            yield self._show(some, shuffle)
+
+    def _show(self, rows: Tensor, augmented_by: Generator | None = None) -> Batch:
+        some = rows.numpy()
+        return self.shown.batch(some, torch.from_numpy(self.x[self.rows[some]]), augmented_by)

@@ -30,6 +30,11 @@ class Cropping:
     pad: int = 0
     flip: bool = False
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether every window is the one in the middle."""
+        return self.size == self.stored and not self.pad and not self.flip
+
     def centre(self, n: int) -> Windows:
         """Return the windows in the middle, not mirrored."""
         start = torch.full((n,), (self.stored - self.size) // 2)
