@@ -3,6 +3,7 @@
 scikit-learn is imported where it is used: it takes seconds, and most processes never need it.
 """
 
+import copy
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -53,17 +54,43 @@ class GradientBoosting(Classical):
 
         is_class = kind == "classes"
         family = HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor
-        return [
-            family(
-                max_iter=max_iter,
-                min_samples_leaf=min_samples_leaf,
-                learning_rate=settings.learning_rate,
-                early_stopping=False,
-                random_state=seed % 2**32,
-            )
-            for max_iter in settings.max_iter
-            for min_samples_leaf in settings.min_samples_leaf
-        ]
+        largest: dict[int, Boosted | None] = dict.fromkeys(settings.min_samples_leaf)
+        models = []
+        for max_iter in sorted(settings.max_iter):
+            for min_samples_leaf, smaller in largest.items():
+                model = family(
+                    max_iter=max_iter,
+                    min_samples_leaf=min_samples_leaf,
+                    learning_rate=settings.learning_rate,
+                    early_stopping=False,
+                    random_state=seed % 2**32,
+                    warm_start=True,
+                )
+                largest[min_samples_leaf] = boosted = Boosted(model, smaller)
+                models.append(boosted)
+        return models
+
+
+class Boosted:
+    """A boosted model whose first trees are those of a smaller one, fitted before to the same rows.
+
+    Args:
+        model: The model, not fitted.
+        smaller: One with fewer trees; None to start from scratch.
+    """
+
+    def __init__(self, model: Any, smaller: "Boosted | None") -> None:
+        self._model, self._smaller = model, smaller
+
+    def fit(self, x: Any, y: Any, **weights: Any) -> None:
+        """Fit the trees that the smaller model does not have."""
+        if self._smaller is not None:
+            max_iter = self._model.max_iter
+            self._model = copy.deepcopy(self._smaller._model).set_params(max_iter=max_iter)
+        self._model.fit(x, y, **weights)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
 
 
 class LinearSettings(Settings):

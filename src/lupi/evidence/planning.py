@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from lupi.design import Looks
 from lupi.errors import LupiError
@@ -45,7 +45,7 @@ class Spread:
     def range(self) -> tuple[float, float]:
         """Return a confidence interval of the noise, from a chi-squared distribution."""
         tail = (1 - CONFIDENCE) / 2
-        quantiles = stats.chi2.ppf([1 - tail, tail], self.freedom)
+        quantiles = special.chdtri(self.freedom, [tail, 1 - tail])
         low, high = self.noise * np.sqrt(self.freedom / quantiles)
         return float(low), float(high)
 

@@ -16,7 +16,8 @@ LOGVAR_MIN, LOGVAR_MAX = -8.0, 8.0
 
 def moments(output: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean and log-variance of each row, (B,) both."""
-    return output[:, 0], output[:, 1].clamp(LOGVAR_MIN, LOGVAR_MAX)
+    mean, logvar = output.unbind(1)
+    return mean, logvar.clamp(LOGVAR_MIN, LOGVAR_MAX)
 
 
 def gaussian_cross_entropy(

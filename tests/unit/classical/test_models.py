@@ -2,12 +2,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 from conftest import digits_task
 from lupi.classical.fitting import check_classical, score_classical
-from lupi.classical.models import CLASSICAL
+from lupi.classical.models import CLASSICAL, GradientBoosting, GradientBoostingSettings
 from lupi.core import Splits
 from lupi.data.tables.vectors import VectorSplit
 from lupi.errors import LupiError
@@ -148,3 +150,19 @@ def test_rows_count_by_their_weights(name: str) -> None:
     assert found[1] > found[0] + 0.1
     if name in ("linear", "svm-plus"):  # others count rows for widths and leaves
         assert found[1] == pytest.approx(found[2], abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["classes", "gaussian"])
+def test_boosted_models_that_share_trees_are_those_fitted_alone(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 3))
+    y = (x[:, 0] > 0).astype(int) if kind == "classes" else x[:, 0] ** 2
+    settings = GradientBoostingSettings(max_iter=(7, 2, 4), min_samples_leaf=(5, 9))
+    shared = GradientBoosting.candidates(settings, kind, seed=1)
+    alone = GradientBoosting.candidates(settings, kind, seed=1)
+    for model, other in zip(shared, alone, strict=True):
+        model.fit(x, y, sample_weight=np.abs(x[:, 1]))
+        fitted = clone(other._model).fit(x, y, sample_weight=np.abs(x[:, 1]))
+        assert model.n_iter_ == fitted.n_iter_
+        assert np.array_equal(model.predict(x), fitted.predict(x))
+    assert [model.n_iter_ for model in shared] == [2, 2, 4, 4, 7, 7]

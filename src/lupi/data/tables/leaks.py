@@ -58,6 +58,7 @@ def find_leaks(table: Table) -> Iterator[str]:
 
 def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> str:
     """Return how well a column alone predicts the target, in words; nothing if not that well."""
+    from sklearn import config_context
     from sklearn.linear_model import LinearRegression
     from sklearn.model_selection import cross_val_score
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -75,10 +76,11 @@ def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> str:
     if is_class:
         models = [DecisionTreeClassifier(random_state=0)]
     scoring = "balanced_accuracy" if is_class else "r2"
-    score = max(
-        float(np.mean(cross_val_score(model, x, y, cv=n_folds, scoring=scoring)))
-        for model in models
-    )
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        score = max(
+            float(np.mean(cross_val_score(model, x, y, cv=n_folds, scoring=scoring)))
+            for model in models
+        )
     return f"cross-validated {scoring} {score:.3f}" if score >= GIVEN_AWAY else ""
 
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 SEED = 0
 N_SETS = 2**16
@@ -115,7 +115,9 @@ def mean_interval(scores: ArrayLike) -> tuple[float, float] | None:
     values = _scores(scores)
     if values.size < 2 or np.ptp(values) <= ROUNDING * float(np.abs(values).max()):
         return None
-    half = float(stats.t.ppf(0.975, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size))
+    half = float(
+        special.stdtrit(values.size - 1, 0.975) * values.std(ddof=1) / math.sqrt(values.size)
+    )
     mean = float(values.mean())
     return mean - half, mean + half
 

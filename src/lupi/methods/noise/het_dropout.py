@@ -127,7 +127,8 @@ class HetDropout(Method):
     def _over_draws(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the loss of each row, over its draws."""
         n_draws = len(output) // max(len(y), 1)
-        y = y.repeat(n_draws, *[1] * (y.dim() - 1))
+        if n_draws > 1:
+            y = y.repeat(n_draws, *[1] * (y.dim() - 1))
         losses: Tensor = self.task.example_loss(output, y)
         if self.settings.objective == "mean" or not n_draws:  # a part of a batch without a row
             return losses
