@@ -126,7 +126,7 @@ def run_figures() -> dict[str, Any]:
         "lr": new_figure("learning rate", "epoch"),
         "variance": new_figure("noise variance", "epoch"),
     }
-    figures["lr"].update_yaxes(type="log", exponentformat="power")
+    figures["lr"].update_yaxes(type="log", tickformat=".0e", dtick="D2")
     figures["variance"].update_yaxes(rangemode="tozero")
     for figure in figures.values():
         figure.update_layout(showlegend=True, legend={"orientation": "h", "y": -0.5})
