@@ -37,7 +37,7 @@ class Boxes(NamedTuple):
 
 
 class ImageNames:
-    """Finds images by how a file refers to them."""
+    """Finds images by the names that a file uses for them."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_last_part: dict[str, list[str]] = defaultdict(list)
@@ -50,7 +50,7 @@ class ImageNames:
                 self._by_stem["/".join(path.parts[start:])].append(name)
 
     def find_stem(self, given: str, where: str, findings: Findings) -> str | None:
-        """Return the one image of a path without its suffix: the longest end that names any."""
+        """Return the image for a path without suffix, by the longest end that matches."""
         parts = given.split("/")
         for start in range(len(parts)):
             matches = self._by_stem.get("/".join(parts[start:]), [])
@@ -64,7 +64,7 @@ class ImageNames:
         return None
 
     def find(self, given: str, where: str, findings: Findings) -> str | None:
-        """Return the one image that is meant; report it if there is none, or more."""
+        """Return the image of that name; report if there is none, or more than one."""
         if given in self._names:
             return given
         matches = self._by_last_part.get(given, [])
@@ -79,7 +79,7 @@ class ImageNames:
 
 
 def read_boxes(tree: Tree, path: str, names: ImageNames, findings: Findings) -> dict[str, Boxes]:
-    """Return the boxes of each image that a file names, or that a folder has a file for."""
+    """Return the boxes of each image, from a file or from a folder of files."""
     if path in (".", *tree.folders):
         return dict(_voc(tree, path, names, findings))
     read = _coco if path.lower().endswith(".json") else _csv
@@ -97,7 +97,7 @@ def read_boxes(tree: Tree, path: str, names: ImageNames, findings: Findings) -> 
 
 
 Line = tuple[str, str, Any, tuple[float, float] | None]
-"""Where it stands, the image as it is called there, edges of the box, size it refers to."""
+"""Position in the file, name of the image, edges of the box, and size they refer to."""
 
 
 def _csv(tree: Tree, path: str) -> Iterator[Line]:
@@ -149,7 +149,7 @@ def _voc(
 def read_table(
     tree: Tree, path: str, columns: tuple[str, ...]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the lines of a CSV with a header, each with where it stands."""
+    """Yield the lines of a CSV with a header, each with its position."""
     reader = csv.DictReader(io.StringIO(read_text(tree, path), newline=""))
     missing = [column for column in columns if column not in (reader.fieldnames or [])]
     if missing:

@@ -58,9 +58,9 @@ class ImageFolder:
 def _by_folder(
     tree: Tree, masks: str | None, findings: Findings, has_xml: bool = False
 ) -> tuple[list[Item], list[str]]:
-    """Let folders be classes: those of the root (or of its only folder), or of train there.
+    """Return items whose class is their folder: in the root, its only folder, or `train` there.
 
-    `masks` is a folder of annotations, which is no class; with `has_xml` they are beside images.
+    `masks` is a folder of annotations, not a class; with `has_xml`, annotations are next to images.
     """
     top = ""
     tops = [name for name in subfolders(tree, "") if not _holds_masks_only(tree, name, masks)]
@@ -134,7 +134,7 @@ def _with_masks(tree: Tree, folder: str, items: list[Item], findings: Findings) 
 
 
 def _holds_masks_only(tree: Tree, folder: str, masks: str | None) -> bool:
-    """Whether a folder is that of the masks, or one around it without images of its own."""
+    """Return whether a folder is the folder of masks, or contains it and no other images."""
     if masks is None or not (_is_in(folder, masks) or _is_in(masks, folder)):
         return False
     images = (n for n in tree.names if n.startswith(f"{folder}/") and has_image_suffix(n))

@@ -25,7 +25,7 @@ CLASS_LIST = "LOC_synset_mapping.txt"
 
 @dataclass(frozen=True)
 class Imagenet:
-    """Class folders, and a folder of annotations with the same class folders in it."""
+    """Class folders, and a folder of annotations with the same class folders."""
 
     annotations: str | None = None
     """Folder of `<wnid>/*.xml`, below the root; None: one of the usual ones."""

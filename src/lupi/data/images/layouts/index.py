@@ -25,18 +25,18 @@ class Item:
     name: str
     label: str
     part: Part = "train"
-    """As the source says; val and test are held out of train where it has none."""
+    """Part in the source; val and test are held out of train if it has none."""
     boxes: tuple[Box, ...] = ()
     boxes_size: tuple[float, float] | None = None
     """Width and height that the boxes refer to; None: those of the image itself."""
     mask: str | None = None
-    """Name of an image that is not black on the object, …"""
+    """Name of an image that is not black on the object."""
     mask_values: tuple[int, ...] | None = None
-    """… or has one of these values there."""
+    """Values of the mask on the object; None: all but black."""
 
     @property
     def key(self) -> int:
-        """A number of 64 bits made of the name: the same on every machine."""
+        """64-bit hash of the name, the same on every machine."""
         return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big")
 
     @property
@@ -57,17 +57,17 @@ class Source(Protocol):
     """A layout of files that can be listed."""
 
     def index(self, tree: Tree, findings: Findings) -> Index:
-        """List the images; tell `findings` what is wrong with the annotations."""
+        """List the images, and add errors in the annotations to `findings`."""
         ...
 
 
 def has_image_suffix(name: str) -> bool:
-    """Tell an image by its suffix."""
+    """Return whether a file is an image, by its suffix."""
     return name.lower().endswith(IMAGE_SUFFIXES)
 
 
 def is_image(name: str, findings: Findings) -> bool:
-    """Tell an image by its suffix; report any other file."""
+    """Return whether a file is an image, by its suffix; report any other file."""
     if has_image_suffix(name):
         return True
     findings.add(name, "not an image", f"expected one of {', '.join(IMAGE_SUFFIXES)}")

@@ -21,11 +21,11 @@ EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
 class BadXmlError(Exception):
-    """An XML file that is not what it should be."""
+    """An XML file that is not a valid annotation."""
 
 
 class Annotation(NamedTuple):
-    """What an XML file says."""
+    """The content of an XML file."""
 
     boxes: tuple[Box, ...]
     size: tuple[float, float] | None
@@ -53,7 +53,7 @@ def _refuse_doctype(*_: object) -> None:
 
 
 class _Reader:
-    """Gathers numbers while expat walks through a document."""
+    """Collects numbers while expat parses a document."""
 
     def __init__(self) -> None:
         self.boxes: list[Box] = []

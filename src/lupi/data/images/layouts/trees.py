@@ -17,7 +17,7 @@ from lupi.errors import LupiError
 from lupi.unpack import read_member
 
 MAX_FILE_BYTES = 512 * 2**20
-"""Larger files are refused: no image or list is, but a zip bomb may be."""
+"""Maximum size of a file, which protects against zip bombs."""
 
 
 class Tree(Protocol):

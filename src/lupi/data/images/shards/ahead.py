@@ -1,4 +1,4 @@
-"""Work ahead of need: a thread reads, others decode, and the order stays as it was."""
+"""Read and decode in background threads; results keep the order of the items."""
 
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,10 +19,10 @@ def map_ahead(
     n_threads: int,
     n_ahead: int,
 ) -> Iterator[Done]:
-    """Yield function(item) for each item, in order; at most `n_ahead` are done before their time.
+    """Yield function(item) for each item, in order, computing at most `n_ahead` in advance.
 
-    An error of either comes out where its result would have. When the iterator is closed, or
-    forgotten, the threads end and `items` is closed.
+    An error in either is raised in place of the result. When the iterator is closed or deleted,
+    the threads end and `items` is closed.
     """
     results: Queue[Future[Done] | None] = Queue(n_ahead)
     is_closed = Event()

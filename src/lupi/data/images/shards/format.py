@@ -1,4 +1,4 @@
-"""Shards: the images of a source as tar files in webdataset's layout, and what they hold.
+"""The format of shards: the images of a source as tar files in webdataset's layout.
 
     <root>/train-000000.tar …  images as they were, each <key>.jpg with <key>.json beside it
            val-000000.tar …    (its name, class, size and boxes)
@@ -51,17 +51,17 @@ def shard_name(part: Part, number: int) -> str:
 
 
 def sample_key(key: int) -> str:
-    """Return how a key is written in the names of a shard's members."""
+    """Return a key as it is written in the file names in a shard."""
     return f"{key:09}"
 
 
 def is_sharded(root: str) -> bool:
-    """Tell whether shards are at a root: always, if it is a URL."""
+    """Return whether a root contains shards; True for any URL."""
     return is_url(root) or Path(root, ABOUT).is_file()
 
 
 def choice_of(wanted: ImageSelection) -> dict[str, Any]:
-    """Return what of the settings decides which images are in which part, as in `shards.json`."""
+    """Return the settings that decide which images are in which part, as in `shards.json`."""
     choice = {k: v for k, v in asdict(wanted).items() if k not in ("source", "side")}
     choice["other_modes"] = "convert" if choice.pop("convert_modes") else "bad"
     if isinstance(choice["classes"], tuple):
@@ -71,12 +71,12 @@ def choice_of(wanted: ImageSelection) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """What `shards.json` says."""
+    """The content of `shards.json`."""
 
     root: str
     classes: list[str]
     n_images: Annotated[dict[Part, list[NonNegativeInt]], Field(min_length=len(PARTS))]
-    """Of each shard."""
+    """Number of images in each shard."""
     rows: str
     """SHA-256 of the file of rows."""
     choice: dict[str, Any]
@@ -84,7 +84,7 @@ class Shards:
 
 
 def read_content(root: str) -> str:
-    """Return the SHA-256 of what is known of the images, among it the checksum of each."""
+    """Return the SHA-256 of the file of rows, which includes a checksum of each image."""
     where = file_name(root, ABOUT)
     try:
         return str(json.loads(read_file(root, ABOUT, MAX_FILE_BYTES))["rows"])
@@ -93,7 +93,7 @@ def read_content(root: str) -> str:
 
 
 def open_shards(root: str, wanted: ImageSelection, on_bad: OnBad) -> Shards:
-    """Read what shards hold; refuse them if other images than the wanted ones were chosen."""
+    """Read `shards.json`; raise an error if the shards were made for other settings."""
     where = file_name(root, ABOUT)
     try:
         about = json.loads(read_file(root, ABOUT, MAX_FILE_BYTES))
@@ -118,17 +118,17 @@ def open_shards(root: str, wanted: ImageSelection, on_bad: OnBad) -> Shards:
 
 @dataclass(frozen=True, slots=True)
 class PartRows:
-    """The rows of one part in the order of their keys, and where they are in its shards."""
+    """The rows of one part in the order of their keys, and their places in its shards."""
 
     y: NDArray[np.int64]
     crc: NDArray[np.uint32]
     boxes: NDArray[np.int16]
-    """(N, K, 4) in stored pixels, filled up with empty ones."""
+    """(N, K, 4) in stored pixels, padded with empty boxes."""
     has: NDArray[np.bool_]
     keys: NDArray[np.int64]
-    """Of each image in the order of the shards, …"""
+    """Key of each image, in the order of the shards."""
     rows: NDArray[np.int64]
-    """… and its row."""
+    """Row of each image, in the order of the shards."""
 
 
 def read_rows(shards: Shards, side: int, fit: Fit) -> Mapping[Part, PartRows]:
@@ -169,7 +169,7 @@ def _not_together(root: str, what: str) -> LupiError:
 
 
 def _check_arrays(of_part: Mapping[str, NDArray[Any]], n_rows: int) -> None:
-    """Raise a ValueError if these can't be the arrays of a part with so many rows."""
+    """Raise a ValueError if these are not the arrays of a part with this number of rows."""
     if n_rows == 0:
         raise ValueError("there is a part without images")
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(ARRAYS, (n_rows,))
@@ -203,7 +203,7 @@ def _placed(
 def _part_rows(
     arrays: Mapping[str, NDArray[Any]], part: Part, boxes: NDArray[np.int16]
 ) -> PartRows:
-    """Bring a part from the order of the shards into that of the keys."""
+    """Sort the rows of a part by key."""
     keys, labels, crcs = (arrays[f"{part}.{name}"] for name in ("key", "label", "crc"))
     order = np.argsort(keys)
     rows = np.empty_like(order)
@@ -217,8 +217,8 @@ def read_shard(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the place in the shard and the file of each wanted image.
 
-    Nothing after the last of them is read. Members are never unpacked, and nothing in them is
-    believed but the bytes of the image.
+    Reading stops after the last one. Members are never unpacked to disk, and only the bytes of
+    the image are used.
 
     Args:
         root: where the shards are.
@@ -248,9 +248,9 @@ def read_shard(
 
 
 def _members(file: Any) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each member: plain files with short names, as we write them.
+    """Yield name and content of each member; only plain files with short names are allowed.
 
-    Read by tarfile, a header of another kind could be as large as its author likes.
+    tarfile would read other kinds of headers, which can be of any size.
     """
     while (header := file.read(tarfile.BLOCKSIZE)).strip(b"\0"):
         member = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")

@@ -1,8 +1,8 @@
 """Files below a root that is a folder or a URL.
 
-A root with `{}` in it has the name of a file put there; otherwise it follows after a slash. URLs
-are opened by webdataset. A `pipe:` is a shell command, by which a settings file could run anything:
-it is opened only if the environment allows it.
+If a root contains `{}`, the file name is inserted there; otherwise it is appended after a slash.
+URLs are opened by webdataset. A `pipe:` is a shell command, by which a settings file could run
+anything: it is opened only if the environment allows it.
 """
 
 import os
@@ -18,7 +18,7 @@ PIECE = 2**20
 
 
 def is_url(root: str) -> bool:
-    """Tell a URL (two letters or more, and a colon) from a path."""
+    """Return whether a root is a URL: two or more letters and a colon."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", root) is not None
 
 
@@ -28,7 +28,7 @@ def file_name(root: str, name: str) -> str:
 
 
 def open_file(root: str, name: str) -> Any:
-    """Open a file below a root to read its bytes from the first on: it may not be seekable."""
+    """Open a file below a root for reading; it may not be seekable."""
     path = file_name(root, name)
     if not is_url(root):
         return Path(path).open("rb")
@@ -49,7 +49,7 @@ def open_file(root: str, name: str) -> Any:
 
 
 def read_file(root: str, name: str, max_bytes: int) -> bytes:
-    """Return a whole file below a root."""
+    """Return the content of a file below a root."""
     try:
         with closing(open_file(root, name)) as file:
             data = read_at_most(file, max_bytes + 1)
@@ -61,7 +61,7 @@ def read_file(root: str, name: str, max_bytes: int) -> bytes:
 
 
 def read_at_most(file: Any, n_bytes: int) -> bytes:
-    """Return so many bytes, or all there are; memory is taken for those alone."""
+    """Read up to `n_bytes` bytes, without allocating more memory than was read."""
     pieces = []
     while n_bytes > 0 and (piece := file.read(min(n_bytes, PIECE))):
         pieces.append(piece)

@@ -1,4 +1,4 @@
-"""Images streamed from shards: memory holds a buffer of them, whatever their number.
+"""Images streamed from shards: only a buffer of them is in memory.
 
 The order of a pass is a function of its seed: shards are shuffled, then images within a buffer
 that is filled from them. Labels and boxes of all rows are in memory, so x* under a control, subsets
@@ -37,7 +37,7 @@ from lupi.data.images.windows import Cropping
 from lupi.errors import LupiError
 
 BUFFER = 2048
-"""Images, as files, among which the next one is drawn: of ImageNet 200 to 300 MB."""
+"""Number of encoded images in the shuffle buffer; 200 to 300 MB for ImageNet."""
 
 Sample = tuple[int, bytes]
 """A row of a split, and the file of its image."""
@@ -50,7 +50,7 @@ class ShardedImages:
     shards: Shards
     part: Part
     rows: PartRows
-    """What is known of each row without reading its image."""
+    """Label, boxes and place of each row."""
     side: int
     """Height and width that images are decoded to, as in the cache."""
     fit: Fit
@@ -75,7 +75,7 @@ class ShardedImages:
     def mean_and_std(self, rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
         """Return mean and standard deviation of each channel in some images, in [0, 1].
 
-        Of many images, those in the first shards are read; images are in shards in random order.
+        If there are many, the images in the first shards are used; shards are in random order.
         """
         in_order = self.rows.rows[np.isin(self.rows.rows, rows)]
         few = in_order[: max_images(*self.shape)]
@@ -83,7 +83,7 @@ class ShardedImages:
         return mean_and_std(np.stack([pixels for _, pixels in self.split(few, shown).decoded()]))
 
     def first(self, n: int) -> NDArray[np.int64]:
-        """Return the rows at the head of the first shard."""
+        """Return the rows at the start of the first shard."""
         return self.rows.rows[:n]
 
     def regions(
@@ -113,12 +113,12 @@ class Streamed:
 
     @property
     def findings(self) -> Findings:
-        """What was found when the shards were made."""
+        """Findings when the shards were written."""
         return self.train.shards.findings
 
     @property
     def about(self) -> str:
-        """Where every finding is listed."""
+        """File that lists every finding."""
         return file_name(self.train.shards.root, ABOUT)
 
     def finding_counts(self) -> dict[str, int]:
@@ -128,7 +128,7 @@ class Streamed:
 
 
 def open_stream(root: str, wanted: ImageSelection, on_bad: OnBad, decoders: int) -> Streamed:
-    """Return the wanted images from shards; none is read yet."""
+    """Return the images of the shards, without reading any."""
     shards = open_shards(root, wanted, on_bad)
     rows = read_rows(shards, wanted.side, wanted.fit)
     return Streamed(
@@ -140,7 +140,7 @@ def open_stream(root: str, wanted: ImageSelection, on_bad: OnBad, decoders: int)
 
 
 class StreamSplit:
-    """Rows that are read from shards with each pass; "in order" is in the order of the shards.
+    """Rows that are read from shards in each pass; their order is that of the shards.
 
     Args:
         images: of which they are rows.
@@ -164,8 +164,8 @@ class StreamSplit:
     def batches(self, batch_size: int, shuffle: torch.Generator | None = None) -> Iterator[Batch]:
         """Yield all rows: in the order of the shards, or shuffled and augmented by the generator.
 
-        Of the generator one number is drawn for the order, as that is worked out in a thread
-        ahead of the batches, which draw their windows.
+        The order takes one number from the generator, because a thread computes it in advance; the
+        windows of the batches take the others.
         """
         rng = None
         if shuffle is not None:
