@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lupi.nn.networks.beam import GROUP, _topk, beam_search
+from lupi.nn.networks.beam import beam_search
 from lupi.nn.networks.seq2seq import Seq2Seq
 
 PAD, START, END = 0, 2, 3
@@ -115,12 +115,3 @@ def test_places_are_where_attention_was() -> None:
         before = torch.tensor([[START, *found.words[:-1]]])
         _, attention, _ = net.decoder.run(before, memory, memory.start)
         assert found.seen == attention[0, :, :-1].argmax(1).tolist()[: len(found.words)]
-
-
-@pytest.mark.parametrize("n", [4, 5 * GROUP, 100 * GROUP])
-def test_the_largest_are_found_through_groups(n: int) -> None:
-    logprobs, scores = torch.randn(4, 3, n), torch.randn(4, 3)
-    values, places = _topk(logprobs, scores, 6)
-    expected = (logprobs + scores[..., None]).flatten(1).topk(6, dim=1)
-    assert torch.equal(values, expected.values)
-    assert torch.equal(places, expected.indices)
