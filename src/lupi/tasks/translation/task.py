@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lupi.core import Control, Generated, Inputs, OutputKind, Places, Split, Splits, XstarKind
 from lupi.data.content import fingerprint_of
@@ -27,6 +26,7 @@ from lupi.tasks.translation.learned_lines import LearnedLines, Part, Rows, learn
 from lupi.tasks.translation.meteor import find_meteor, score_meteor
 from lupi.tasks.translation.scoring import score_lines
 from lupi.tasks.translation.settings import TranslationNetworkSettings, TranslationSettings
+from lupi.tasks.translation.token_loss import token_loss
 from lupi.tasks.translation.translator import build_network, build_translator
 
 
@@ -195,14 +195,14 @@ class TranslationTask:
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy of each row, (B,): the sum over its tokens."""
-        return _token_loss(output, y, self.settings.label_smoothing).sum(1)
+        return token_loss(output, y, self.settings.label_smoothing).sum(1)
 
     def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return the sum of losses, the right tokens and how sure the first is; and all tokens."""
         is_token = y != PAD
         right = (output.argmax(2) == y) & is_token
         sure = output[:, 0].log_softmax(1).amax(1).exp()
-        parts = [_token_loss(output, y).sum(1), right.sum(1), sure]
+        parts = [token_loss(output, y).sum(1), right.sum(1), sure]
         return torch.stack(parts, 1), is_token.sum(1)  # (B, 3), (B,)
 
     def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
@@ -257,17 +257,6 @@ class TranslationTask:
         """Write the vocabularies."""
         self.source.save(folder, "source")
         self.target.save(folder, "target")
-
-
-def _token_loss(output: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Return the cross-entropy of each token (B, T), 0 on padding."""
-    return F.cross_entropy(
-        output.flatten(0, 1),
-        y.flatten(),
-        ignore_index=PAD,
-        reduction="none",
-        label_smoothing=smoothing,
-    ).view_as(y)
 
 
 def _unpadded(y: Tensor) -> list[Ids]:
