@@ -3,15 +3,16 @@ import torch
 from torch.nn import functional as F
 
 from lupi.data.text.vocabulary import PAD
-from lupi.tasks.translation.token_loss import token_loss
+from lupi.tasks.translation.token_loss import AT_ONCE, token_loss
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_losses_and_gradients_are_those_of_cross_entropy(smoothing: float) -> None:
     torch.manual_seed(0)
-    aligned = 50 * torch.randn(2, 3, 16, dtype=torch.double)
-    y = torch.tensor([[5, 1, 8], [10, 2, PAD]])
-    weights = torch.randn(2, 3, dtype=torch.double)
+    aligned = 50 * torch.randn(2, AT_ONCE + 3, 16, dtype=torch.double)
+    y = torch.randint(1, 11, (2, AT_ONCE + 3))
+    y[1, 2] = PAD
+    weights = torch.randn(2, AT_ONCE + 3, dtype=torch.double)
     found, expected = (aligned[..., :11].detach().requires_grad_() for _ in range(2))
 
     losses = token_loss(found, y, smoothing)
@@ -22,7 +23,7 @@ def test_losses_and_gradients_are_those_of_cross_entropy(smoothing: float) -> No
         ignore_index=PAD,
         reduction="none",
         label_smoothing=smoothing,
-    ).view(2, 3)
+    ).view_as(y)
     (plain * weights).sum().backward()
 
     torch.testing.assert_close(losses, plain)

@@ -45,4 +45,5 @@ class _Product(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         rows, weight = ctx.saved_tensors
-        return d_outputs @ weight, d_outputs.t() @ rows, d_outputs.sum(0)
+        ones = d_outputs.new_ones(len(rows))  # a product is faster than a sum
+        return d_outputs @ weight, d_outputs.t() @ rows, ones @ d_outputs
