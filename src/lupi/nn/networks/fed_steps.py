@@ -28,31 +28,37 @@ class Steps(NamedTuple):
     """Last cells (L, B, H)"""
 
 
-def cell_(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Apply an LSTM cell to (B, 4 H) gates in place: return h, c and tanh(c)."""
+def _cell(gates: Tensor, c: Tensor, c_after: Tensor, squashed: Tensor, h: Tensor) -> None:
+    """Apply an LSTM cell to (B, 4 H) gates in place; write c, tanh(c) and h after it (B, H)."""
     n = c.shape[1]
     gates[:, : 2 * n].sigmoid_()
     gates[:, 2 * n : 3 * n].tanh_()
     gates[:, 3 * n :].sigmoid_()
     i, f, g, o = gates.chunk(4, 1)
-    c = torch.addcmul(f * c, i, g)
-    squashed = c.tanh()
-    return o * squashed, c, squashed
+    torch.mul(f, c, out=c_after).addcmul_(i, g)
+    torch.mul(o, torch.tanh(c_after, out=squashed), out=h)
 
 
-def _cell_backward(
-    gates: Tensor, c_before: Tensor, squashed: Tensor, d_h: Tensor, d_c: Tensor, d_gates: Tensor
-) -> Tensor:
-    """Write the gradient of a cell's gates (B, 4 H); return that of the cells before."""
+def _slopes(gates: Tensor, cells: Tensor, squashed: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what gradients are multiplied with on their way through a layer's cells.
+
+    Args:
+        gates: of all steps (T, B, 4 H).
+        cells: c before each step (T, B, H).
+        squashed: tanh of c after each step (T, B, H).
+
+    Returns:
+        From c to the gates i, f and g and from h to the gate o (T, B, 4, H); from h to c (T, B, H).
+    """
+    i, f, g, o = gates.chunk(4, 2)
+    every = gates.new_empty(*i.shape[:2], 4, i.shape[2])
+    to_i, to_f, to_g, to_o = every.unbind(2)
     aten = torch.ops.aten
-    i, f, g, o = gates.chunk(4, 1)
-    d_i, d_f, d_g, d_o = d_gates.chunk(4, 1)
-    d_c = d_c + aten.tanh_backward(d_h * o, squashed)
-    aten.sigmoid_backward.grad_input(d_c * g, i, grad_input=d_i)
-    aten.sigmoid_backward.grad_input(d_c * c_before, f, grad_input=d_f)
-    aten.tanh_backward.grad_input(d_c * i, g, grad_input=d_g)
-    aten.sigmoid_backward.grad_input(d_h * squashed, o, grad_input=d_o)
-    return d_c * f
+    aten.sigmoid_backward.grad_input(g, i, grad_input=to_i)
+    aten.sigmoid_backward.grad_input(cells, f, grad_input=to_f)
+    aten.tanh_backward.grad_input(i, g, grad_input=to_g)
+    aten.sigmoid_backward.grad_input(squashed, o, grad_input=to_o)
+    return every, aten.tanh_backward(o, squashed)
 
 
 def fed_steps(
@@ -131,38 +137,41 @@ class _FedSteps(torch.autograd.Function):
         n_steps, n_rows, n_units = len(words), *o.shape
         shape = (n_steps, n_rows, n_units)
         # inputs[i][t] is [input; state] of layer i, cells[i][t] is what step t begins with
-        inputs = [words.new_empty(n_steps, n_rows, 2 * n_units) for _ in weights]
+        inputs = [words.new_empty(n_steps + 1, n_rows, 2 * n_units) for _ in weights]
         gates = [torch.empty_like(words) for _ in weights]
         cells = [words.new_empty(n_steps + 1, n_rows, n_units) for _ in weights]
         squashed = [words.new_empty(shape) for _ in weights]
-        tops, joined, outputs = (words.new_empty(shape) for _ in range(3))
+        joined, outputs = words.new_empty(shape), words.new_empty(shape)
         attention = words.new_empty(n_steps, n_rows, keys.shape[1])
-        states = list(h)
-        for cell, start in zip(cells, c, strict=True):
-            cell[0] = start
+        for i in range(n_layers):
+            inputs[i][0, :, n_units:] = h[i]
+            cells[i][0] = c[i]
         for t in range(n_steps):
             below = o
             for i, weight in enumerate(weights):
                 inputs[i][t, :, :n_units] = below
-                inputs[i][t, :, n_units:] = states[i]
                 base = biases[i - 1] if i else words[t]
                 torch.addmm(base, inputs[i][t], weight.t(), out=gates[i][t])
-                states[i], cells[i][t + 1], squashed[i][t] = cell_(gates[i][t], cells[i][t])
-                below = states[i] * between[i] if i < n_layers - 1 else states[i]
-            tops[t] = below
+                below = inputs[i][t + 1, :, n_units:]
+                _cell(gates[i][t], cells[i][t], cells[i][t + 1], squashed[i][t], below)
+                if i < n_layers - 1:
+                    below = below * between[i]
             scores = torch.baddbmm(padding, below[:, None], keys.transpose(1, 2))  # (B, 1, S)
             weighted = scores.softmax(2)
             attention[t] = weighted[:, 0]
             torch.addmm(torch.bmm(weighted, values)[:, 0], below, join.t(), out=joined[t])
             joined[t].tanh_()
             o = torch.mul(joined[t], factor, out=outputs[t])
+        tops = inputs[-1][1:, :, n_units:].contiguous()
+        last_h = torch.stack([layer[-1, :, n_units:] for layer in inputs])
+        last_c = torch.stack([layer[-1] for layer in cells])
         ctx.n_layers = n_layers
         ctx.save_for_backward(
             *(keys, values, join, factor, tops, joined, attention),
             *(*weights, *between, *inputs, *gates, *cells, *squashed),
         )
         ctx.mark_non_differentiable(attention)
-        return outputs, attention, torch.stack(states), torch.stack([cell[-1] for cell in cells])
+        return outputs, attention, last_h, last_c
 
     @staticmethod
     @once_differentiable
@@ -176,8 +185,12 @@ class _FedSteps(torch.autograd.Function):
         n_units = joined.shape[2]
         d_o, d_joined = torch.empty_like(joined), torch.empty_like(joined)
         d_scores = torch.empty_like(attention)
-        d_gates = [torch.empty_like(gate) for gate in gates]
-        d_inputs = [torch.empty_like(layer) for layer in inputs]
+        slopes = [
+            _slopes(*layer)
+            for layer in zip(gates, (cell[:-1] for cell in cells), squashed, strict=True)
+        ]
+        d_gates = [gate.flatten(2) for gate, _ in slopes]  # written over the slopes
+        d_inputs = [torch.empty_like(layer[:-1]) for layer in inputs]
         d_states, d_cells = list(d_h), list(d_c)
         d_fed = torch.zeros_like(joined[0])
         for t in reversed(range(len(joined))):
@@ -189,16 +202,18 @@ class _FedSteps(torch.autograd.Function):
             )
             d_below = torch.addmm(torch.bmm(d_scores[t][:, None], keys)[:, 0], d_joined[t], join)
             for i in reversed(range(n)):
-                d_cells[i] = _cell_backward(
-                    *(gates[i][t], cells[i][t], squashed[i][t]),
-                    *(d_below + d_states[i], d_cells[i], d_gates[i][t]),
-                )
+                gate, to_c = slopes[i][0][t], slopes[i][1][t]
+                d_state = d_below + d_states[i]
+                d_cell = torch.addcmul(d_cells[i], d_state, to_c)
+                gate[:, :3].mul_(d_cell[:, None])
+                gate[:, 3].mul_(d_state)
+                d_cells[i] = d_cell * gates[i][t, :, n_units : 2 * n_units]
                 torch.mm(d_gates[i][t], weights[i], out=d_inputs[i][t])
                 d_below, d_states[i] = d_inputs[i][t].split(n_units, 1)
                 if i:
                     d_below = d_below * between[i - 1]
             d_fed = d_below
-        d_weights = [d_gates[i].flatten(0, 1).t() @ inputs[i].flatten(0, 1) for i in range(n)]
+        d_weights = [d_gates[i].flatten(0, 1).t() @ inputs[i][:-1].flatten(0, 1) for i in range(n)]
         d_between = [
             (d_inputs[i + 1][..., :n_units] * gates[i][..., 3 * n_units :] * squashed[i]).sum(0)
             for i in range(n - 1)

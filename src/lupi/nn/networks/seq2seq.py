@@ -103,9 +103,9 @@ class _EncoderLayer(nn.Module):
         states, (h, c) = self.forwards(inputs)
         if self.backwards is None:
             return states, h, c
-        place = _reversed_places(is_word)[..., None]  # (B, S, 1)
-        reverse, (h_back, c_back) = self.backwards(inputs.gather(1, place.expand_as(inputs)))
-        reverse = reverse.gather(1, place.expand_as(reverse))
+        places = _reversed_places(is_word)
+        reverse, (h_back, c_back) = self.backwards(_taken(inputs, places))
+        reverse = _taken(reverse, places)
         return (
             torch.cat([states, reverse], 2),
             torch.cat([h, h_back], 2),
@@ -114,11 +114,21 @@ class _EncoderLayer(nn.Module):
 
 
 def _reversed_places(is_word: Tensor) -> Tensor:
-    """Return for each place (B, S) the one that stands there when the words are reversed."""
-    place = torch.arange(is_word.shape[1], device=is_word.device).expand_as(is_word)
+    """Return for each place the one that stands there when the words are reversed.
+
+    Places (B S,) are counted through all sentences.
+    """
+    n_rows, n_places = is_word.shape
+    place = torch.arange(n_places, device=is_word.device).expand_as(is_word)
     n_padding = (~is_word).sum(1, keepdim=True)
-    last = is_word.shape[1] - 1
-    return torch.where(is_word, last + n_padding - place, place)
+    place = torch.where(is_word, n_places - 1 + n_padding - place, place)
+    first = n_places * torch.arange(n_rows, device=is_word.device)
+    return (first[:, None] + place).flatten()
+
+
+def _taken(states: Tensor, places: Tensor) -> Tensor:
+    """Return the states (B, S, H) at other places: `gather` takes ten times as long."""
+    return states.flatten(0, 1).index_select(0, places).view_as(states)
 
 
 class Decoder(nn.Module):
