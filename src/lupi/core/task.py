@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from torch import Generator, Tensor, nn
 
@@ -35,6 +35,15 @@ class Split(Protocol):
 
     def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
         """Yield all rows in batches: in order, or shuffled (and augmented) by a generator."""
+        ...
+
+
+@runtime_checkable
+class SortableSplit(Split, Protocol):
+    """Rows that take less time in an order of their own, such as sentences by length."""
+
+    def sort(self) -> tuple[Split, Tensor]:
+        """Return the rows in that order, and for each row of this split its place there (N,)."""
         ...
 
 

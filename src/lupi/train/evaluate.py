@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lupi.core import Batch, Inputs, Method, Split, Task
+from lupi.core import Batch, Inputs, Method, SortableSplit, Split, Task
 from lupi.train.parallel.processes import Processes, map_tensors
 
 COLLAPSED_BELOW = 0.01
@@ -31,8 +31,18 @@ def compute_outputs(
     """Return the student's outputs and the targets of a whole split. x* is not read.
 
     Outputs of sequences are condensed to what the metrics need. Several processes take turns with
-    the batches, and each returns the outputs of all.
+    the batches, and each returns the outputs of all, in the order of the split.
     """
+    if isinstance(split, SortableSplit):
+        rows, places = split.sort()
+        output, y, weights = _outputs_in_order(method, rows, batch_size, processes)
+        return Outputs(output[places], y[places], None if weights is None else weights[places])
+    return _outputs_in_order(method, split, batch_size, processes)
+
+
+def _outputs_in_order(
+    method: Method, split: Split, batch_size: int, processes: Processes | None
+) -> Outputs:
     rank, n_processes = (processes.rank, processes.count) if processes else (0, 1)
     method.eval()
     task = method.task

@@ -2,6 +2,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lupi.core import SortableSplit
 from lupi.data.text.sentences import SentenceSplit, to_learn, to_translate
 from lupi.data.text.vocabulary import END, PAD, START
 
@@ -46,6 +47,22 @@ def test_batches_hold_a_number_of_tokens() -> None:
     rows = torch.cat([torch.tensor(rows_of(b.y)) for b in split.batches(16)])
     expected = [target[0] if target else END for target in split.target]
     assert rows.tolist() == expected  # in their order
+
+
+def test_sorted_rows_have_less_padding_and_known_places() -> None:
+    split = make_split(with_xstar=True)
+    rows, places = split.sort()
+    assert isinstance(split, SortableSplit)
+    assert [rows.source[i] for i in places] == split.source
+    assert [rows.target[i] for i in places] == split.target
+    assert rows.xstar is not None
+    assert split.xstar is not None
+    assert torch.equal(rows.xstar[places], split.xstar)
+    assert rows.has_xstar is not None
+    assert split.has_xstar is not None
+    assert torch.equal(rows.has_xstar[places], split.has_xstar)
+    n_padded, in_order = (sum(b.y.numel() for b in s.batches(16)) for s in (rows, split))
+    assert n_padded < 0.8 * in_order
 
 
 def test_shuffled_batches_have_rows_of_like_length_and_all_rows_once() -> None:

@@ -106,6 +106,20 @@ def test_metrics_are_those_of_all_tokens_however_they_are_batched(tmp_path: Path
     assert whole["perplexity"] == pytest.approx(np.exp(whole["loss"]))
 
 
+def test_outputs_are_in_the_order_of_the_rows(tmp_path: Path) -> None:
+    task = translation_task(tmp_path)
+    method = build_method("no-xstar", {}, task.network(), task)
+    val = task.splits(60, seed=0).val
+    batch = next(val.batches(999))
+    method.eval()
+    with torch.no_grad():
+        expected, n_tokens = task.condense(method.predict(batch.x), batch.y)
+    found = compute_outputs(method, val, 2)
+    torch.testing.assert_close(found.output, expected)
+    assert torch.equal(found.y, n_tokens)
+    assert n_tokens.tolist() != sorted(n_tokens.tolist())
+
+
 def test_a_network_that_ignores_its_source_is_uninformative(tmp_path: Path) -> None:
     task = translation_task(tmp_path)
     method = build_method("no-xstar", {}, task.network(), task)

@@ -86,6 +86,17 @@ class SentenceSplit:
         for i in torch.randperm(len(cut), generator=shuffle).tolist():
             yield self._batch(cut[i])
 
+    def sort(self) -> tuple["SentenceSplit", Tensor]:
+        """Return the rows by length, and for each row of this split its place there (N,)."""
+        order = np.argsort(self._lengths, kind="stable")
+        rows = SentenceSplit(
+            [self.source[i] for i in order],
+            [self.target[i] for i in order],
+            None if self.xstar is None else self.xstar.numpy()[order],
+            None if self.has_xstar is None else self.has_xstar.numpy()[order],
+        )
+        return rows, torch.from_numpy(np.argsort(order))
+
     def _cut(self, order: NDArray[np.int64], budget: int) -> Iterator[NDArray[np.int64]]:
         """Split an order of rows into batches within the budget of padded tokens."""
         start = longest = 0

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from lupi.data.text.sentences import to_translate
+from lupi.data.text.sentences import Ids, to_translate
 from lupi.data.text.vocabulary import END, PAD, START, Vocabulary
 from lupi.nn.networks.beam import beam_search
 from lupi.nn.networks.seq2seq import Seq2Seq
@@ -48,27 +48,31 @@ class Translator:
         return len(self.source.encode(line)) > self.max_tokens
 
     def translate(self, lines: Sequence[str], *beside: Tensor) -> list[str]:
-        """Translate lines; an empty one stays empty.
+        """Translate lines; an empty one stays empty. Lines of similar length are searched together.
 
         Args:
             lines: one sentence each.
             beside: other inputs of the network, a row for each line (x* for an oracle).
         """
-        return [
-            translation
-            for start in range(0, len(lines), AT_ONCE)
-            for translation in self._translate(
-                lines[start : start + AT_ONCE], [rows[start : start + AT_ONCE] for rows in beside]
-            )
-        ]
-
-    def _translate(self, lines: Sequence[str], beside: Sequence[Tensor]) -> list[str]:
         encoded = [self.source.encode(line)[: self.max_tokens] for line in lines]
         filled = [i for i, ids in enumerate(encoded) if ids]
+        filled.sort(key=lambda i: len(encoded[i]))
         translations = [""] * len(lines)
-        if not filled:
-            return translations
-        x = (*to_translate([encoded[i] for i in filled]), *(rows[filled] for rows in beside))
+        for start in range(0, len(filled), AT_ONCE):
+            some = filled[start : start + AT_ONCE]
+            found = self._translate(
+                [lines[i] for i in some],
+                [encoded[i] for i in some],
+                [rows[some] for rows in beside],
+            )
+            for i, translation in zip(some, found, strict=True):
+                translations[i] = translation
+        return translations
+
+    def _translate(
+        self, lines: Sequence[str], encoded: Sequence[Ids], beside: Sequence[Tensor]
+    ) -> list[str]:
+        x = (*to_translate(encoded), *beside)
         device = next(self.net.parameters()).device
         hypotheses = beam_search(
             self.net,
@@ -79,13 +83,14 @@ class Translator:
             width=self.beam,
             length_norm=self.length_norm,
         )
-        for i, hypothesis in zip(filled, hypotheses, strict=True):
+        translations = []
+        for line, hypothesis in zip(lines, hypotheses, strict=True):
             instead = None
             if self.replace_unknown:
-                tokens = self.source.tokens(lines[i])[: self.max_tokens]
+                tokens = self.source.tokens(line)[: self.max_tokens]
                 n_padding = x[0].shape[1] - len(tokens) - 1  # the last is the end
                 instead = [tokens[place - n_padding] for place in hypothesis.seen]
-            translations[i] = self.target.decode(hypothesis.words, instead)
+            translations.append(self.target.decode(hypothesis.words, instead))
         return translations
 
 
