@@ -126,4 +126,5 @@ def _p_better(one: _Quick, other: _Quick) -> float:
     if wins + losses == 0:
         return 1.0
     n = wins + losses
-    return sum(math.comb(n, k) for k in range(wins, n + 1)) / 2**n
+    at_least: int = sum(math.comb(n, k) for k in range(wins, n + 1))
+    return float(at_least / 2**n)

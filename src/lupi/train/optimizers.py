@@ -55,6 +55,12 @@ class _Weight:
     n_steps: int = 0
     averages: list[Tensor] = field(default_factory=list)
 
+    @property
+    def gradient(self) -> Tensor:
+        """Its gradient, which must be there."""
+        assert self.tensor.grad is not None
+        return self.tensor.grad
+
 
 class _Averaging:
     """An optimizer that keeps running averages of each weight's gradients."""
@@ -111,7 +117,7 @@ class Adam(_Averaging):
                 n_steps = torch.tensor(float(count), device=chosen[0].tensor.device)
                 self._update(
                     [weight.tensor for weight in chosen],
-                    [weight.tensor.grad for weight in chosen],
+                    [weight.gradient for weight in chosen],
                     [weight.averages[0] for weight in chosen],
                     [weight.averages[1] for weight in chosen],
                     [],
@@ -140,8 +146,7 @@ class SGD(_Averaging):
         """Update the weights that have a gradient."""
         for group, weights in zip(self.param_groups, self._weights, strict=True):
             for weight in self.with_gradient(weights):
-                gradient = weight.tensor.grad
-                assert gradient is not None
+                gradient = weight.gradient
                 if group["weight_decay"]:
                     gradient = gradient.add(weight.tensor, alpha=group["weight_decay"])
                 velocity = weight.averages[0].mul_(self._momentum).add_(gradient)

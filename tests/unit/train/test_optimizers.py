@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lupi.train.optimizers import Optimizer, build_optimizer
 from lupi.train.settings import TrainSettings
 
-OPTIONS = {"lr": 0.01, "weight_decay": 0.1}
+OPTIONS: dict[str, Any] = {"lr": 0.01, "weight_decay": 0.1}
 TORCH: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
     "adam": lambda groups: torch.optim.Adam(groups, **OPTIONS, fused=True),
     "adamw": lambda groups: torch.optim.AdamW(groups, **OPTIONS, fused=True),
