@@ -75,7 +75,7 @@ def make_digits(settings: DigitsSettings, seed: int) -> tuple[Images, Images, Im
 @lru_cache(maxsize=1)
 def _load() -> tuple[Floats, NDArray[np.int64]]:
     """Return 1,797 handwritten digits (N, 8, 8) with values in [0, 1], and their classes (N,)."""
-    with np.load(DIGITS) as file:
+    with np.load(DIGITS, allow_pickle=False) as file:
         return file["images"].astype(np.float32) / 16.0, file["labels"].astype(np.int64)
 
 
