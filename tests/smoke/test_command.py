@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -50,50 +49,6 @@ def test_help_teaches_within_80_columns(here: Here, verb: str) -> None:
     assert code == 0
     assert "Usage" in text
     assert max(map(len, text.splitlines())) <= 80
-
-
-@pytest.mark.parametrize("arguments", ["--help", "methods", "demo --print-settings"])
-def test_what_is_read_at_once_imports_nothing_heavy(tmp_path: Path, arguments: str) -> None:
-    code = (
-        "import sys\n"
-        "from lupi.cli import main\n"
-        f"sys.argv = ['lupi', *{arguments.split()}]\n"
-        "try: main()\n"
-        "finally: sys.exit(' '.join({'torch', 'numpy', 'pandas', 'sklearn'} & set(sys.modules)))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, check=False, capture_output=True, text=True
-    )
-    assert done.stdout
-    assert not done.stderr.strip()
-
-
-HEAVY = {"scipy", "sklearn", "pandas", "plotly", "matplotlib", "lightning_fabric", "torch._dynamo"}
-
-
-@pytest.mark.parametrize("module", ["lupi.train.run", "lupi.ship.student"])
-def test_a_run_and_a_student_wait_for_torch_alone(tmp_path: Path, module: str) -> None:
-    code = f"import sys, {module}; print(*{HEAVY} & set(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
-    assert not done.stdout.split()
-
-
-def test_training_waits_for_torch_alone(tmp_path: Path) -> None:
-    command = "train demo --set train.epochs=1 --set train.steps_per_epoch=2 --quiet"
-    code = (
-        "import sys\n"
-        "from lupi.cli import main\n"
-        f"sys.argv = ['lupi', *{command.split()}]\n"
-        "try: main()\n"
-        f"finally: sys.exit(' '.join({HEAVY} & set(sys.modules)))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, check=False, capture_output=True, text=True
-    )
-    assert [*tmp_path.rglob("result.json")]
-    assert not done.stderr.strip()
 
 
 def test_from_settings_to_verdict(tmp_path: Path, settings: str, here: Here) -> None:

@@ -102,7 +102,7 @@ class Method(nn.Module):
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return the weights in groups for the optimizer.
 
-        A group may have options of the optimizer, and a factor of the learning rate, `lr_factor`.
+        A group may have its own `weight_decay`, and a factor of the learning rate, `lr_factor`.
         """
         return [{"params": list(self.parameters())}]
 

@@ -1,7 +1,7 @@
 """Adam, AdamW and SGD: the numbers of torch.optim, with less time in Python.
 
-A step of torch.optim spends more time around its kernel than in it if the network is small, and
-the first optimizer imports torch's compiler, which takes longer than to import torch.
+For a small network, a step of torch.optim spends half of its time in Python, and the first
+optimizer imports torch's compiler.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,17 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from lupi.errors import LupiError
 from lupi.train.settings import TrainSettings
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
 
+OPTIONS = {"params", "weight_decay", "lr_factor"}
+"""What a group of a method's weights may have."""
+
 Groups = list[dict[str, Any]]
-"""Groups of weights: `params`, and the options `lr` and `weight_decay` if they differ."""
+"""Groups of weights (`params`) with their `lr` and `weight_decay`."""
 
 
 class Optimizer(Protocol):
@@ -40,6 +44,11 @@ class Optimizer(Protocol):
 
 def build_optimizer(groups: Sequence[dict[str, Any]], settings: TrainSettings) -> Optimizer:
     """Return the optimizer of the settings for groups of weights."""
+    if unknown := sorted({option for group in groups for option in group} - OPTIONS):
+        raise LupiError(
+            f"parameter_groups: a group has {', '.join(unknown)}, which has no effect; expected "
+            f"some of {', '.join(sorted(OPTIONS))}"
+        )
     options = {"lr": settings.lr, "weight_decay": settings.weight_decay}
     given = [{**options, **group} for group in groups]
     if settings.optimizer == "sgd":

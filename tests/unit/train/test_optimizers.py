@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lupi.errors import LupiError
 from lupi.train.optimizers import Optimizer, build_optimizer
 from lupi.train.settings import TrainSettings
 
@@ -27,7 +28,7 @@ def make_net() -> nn.Sequential:
 def groups_of(net: nn.Sequential) -> list[dict[str, Any]]:
     return [
         {"params": list(net[0].parameters())},
-        {"params": list(net[2:].parameters()), "lr": 0.02, "weight_decay": 0.0},
+        {"params": list(net[2:].parameters()), "weight_decay": 0.0},
     ]
 
 
@@ -47,6 +48,8 @@ def test_weights_are_those_of_torch_and_of_a_resumed_training(name: str) -> None
     ours, theirs = make_net(), make_net()
     optimizer, reference = build(name, ours), TORCH[name](groups_of(theirs))
     for step in range(6):
+        for each in (optimizer, reference):
+            each.param_groups[1]["lr"] = 0.02 / (step + 1)
         x = torch.randn(7, 3, 4, 4)
         for net in (ours, theirs):  # the last layer has no gradient in some steps
             set_gradients(net, x, without_last=step % 3 == 1)
@@ -71,3 +74,9 @@ def test_averages_come_back_in_the_layout_of_their_weights() -> None:
     restored = optimizer.state_dict()["averages"][0][0]
     assert restored.is_contiguous(memory_format=torch.channels_last)
     assert not restored.is_contiguous()
+
+
+def test_an_option_without_effect_is_refused() -> None:
+    groups = [{"params": [torch.zeros(2)], "betas": (0.5, 0.9)}]
+    with pytest.raises(LupiError, match="a group has betas, which has no effect"):
+        build_optimizer(groups, TrainSettings())
