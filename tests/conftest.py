@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Control, GivenRows, OutputKind, Split, Splits, XstarKind
-from lupi.data.images.digits import DigitsSettings
-from lupi.data.subsets import rows_with_xstar
-from lupi.data.tables.vectors import VectorSplit
-from lupi.data.xstar.controls import control_vectors
+from lupi.loaders.images.digits import DigitsSettings
+from lupi.loaders.subsets import rows_with_xstar
+from lupi.loaders.tables.vectors import VectorSplit
+from lupi.loaders.xstar.controls import control_vectors
 from lupi.records import Metric
 from lupi.tasks.images.digits import DigitsTask
 from lupi.tasks.images.image import ImageNetworkSettings
@@ -97,7 +97,7 @@ def small_bench(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans that are less sure and take little time."""
-    monkeypatch.setattr("lupi.evidence.statistics.power.N_SIMULATIONS", 80)
+    monkeypatch.setattr("lupi.verdict.statistics.power.N_SIMULATIONS", 80)
 
 
 Here = Callable[..., tuple[int, str, str]]

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lupi.data.text.made_reviews import write_reviews
+from lupi.loaders.text.made_reviews import write_reviews
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.tasks.text.settings import TextSettings
 from lupi.tasks.text.task import TextTask

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lupi.data.tables.settings import TableSettings
+from lupi.loaders.tables.settings import TableSettings
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 

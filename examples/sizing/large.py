@@ -73,11 +73,11 @@ def make_images(root: Path, n_images: int, n_classes: int) -> None:
 
 def index(root: Path) -> None:
     """List the files, read the annotations, and choose the images of the paper's smallest file."""
-    from lupi.data.findings import Findings
-    from lupi.data.images.layouts.holdout import hold_out
-    from lupi.data.images.layouts.imagenet import Imagenet
-    from lupi.data.images.layouts.index import pick_classes
-    from lupi.data.images.layouts.trees import open_tree
+    from lupi.loaders.findings import Findings
+    from lupi.loaders.images.layouts.holdout import hold_out
+    from lupi.loaders.images.layouts.imagenet import Imagenet
+    from lupi.loaders.images.layouts.index import pick_classes
+    from lupi.loaders.images.layouts.trees import open_tree
 
     tree = _said("list names, sizes and times", lambda: open_tree(root))
     findings = Findings("stop")

@@ -25,11 +25,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.core import Batch, Method
-from lupi.data.images.decode import decode_image
-from lupi.data.images.parts import fixed_parts
-from lupi.data.images.split import Images
-from lupi.data.xstar.reveal import append_xstar
 from lupi.design import Design
+from lupi.loaders.images.decode import decode_image
+from lupi.loaders.images.parts import fixed_parts
+from lupi.loaders.images.split import Images
+from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
 from lupi.records import write_json
 from lupi.settings import merge, read_yaml

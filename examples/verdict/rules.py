@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 import lupi
 from lupi.design import Design, Looks
-from lupi.evidence.judgement import Judgement
-from lupi.evidence.open_questions import OPEN
-from lupi.evidence.statistics.paired import p_above_zero
+from lupi.verdict.judgement import Judgement
+from lupi.verdict.open_questions import OPEN
+from lupi.verdict.statistics.paired import p_above_zero
 
 Floats = NDArray[np.float64]
 QUIET = {"no detectable difference", "practically the same", "underpowered"}

@@ -15,8 +15,8 @@ from population import ARMS, CONTROLS, METHODS, Population, Setup, run_compariso
 from rules import QUIET, differences_of, is_wrong, judge, judge_until_decided, old_rule
 
 from lupi.design import Design, Looks
-from lupi.evidence.statistics.sequential import SequentialTest
-from lupi.evidence.verdict import Question, judge_family
+from lupi.verdict.statistics.sequential import SequentialTest
+from lupi.verdict.verdict import Question, judge_family
 
 Floats = NDArray[np.float64]
 N_SEEDS, MAX_SEEDS = 8, 12

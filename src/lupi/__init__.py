@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from lupi.errors import LupiError
     from lupi.estimators.network import LupiClassifier, LupiRegressor
     from lupi.estimators.text import LupiTextClassifier, LupiTextRegressor
-    from lupi.evidence.judge import judge
     from lupi.interface.compare import compare
     from lupi.interface.listing import list_methods
     from lupi.interface.result import Comparison
-    from lupi.nn.noise import HeteroscedasticDropout, RegionPrior
     from lupi.nn.sites import Site, find_sites
+    from lupi.noise import HeteroscedasticDropout, RegionPrior
     from lupi.ship.student import load_student
     from lupi.tasks.datasets import DatasetTask
+    from lupi.verdict.judge import judge
 
 __version__ = "0.2.0"
 
@@ -25,20 +25,20 @@ _HOMES = {
     "Comparison": "lupi.interface.result",
     "DatasetTask": "lupi.tasks.datasets",
     "Design": "lupi.design",
-    "HeteroscedasticDropout": "lupi.nn.noise",
+    "HeteroscedasticDropout": "lupi.noise",
     "Looks": "lupi.design",
     "LupiClassifier": "lupi.estimators.network",
     "LupiError": "lupi.errors",
     "LupiRegressor": "lupi.estimators.network",
     "LupiTextClassifier": "lupi.estimators.text",
     "LupiTextRegressor": "lupi.estimators.text",
-    "RegionPrior": "lupi.nn.noise",
+    "RegionPrior": "lupi.noise",
     "SVMPlus": "lupi.classical.svm_plus",
     "Site": "lupi.nn.sites",
     "attach": "lupi.attached",
     "compare": "lupi.interface.compare",
     "find_sites": "lupi.nn.sites",
-    "judge": "lupi.evidence.judge",
+    "judge": "lupi.verdict.judge",
     "list_methods": "lupi.interface.listing",
     "load_student": "lupi.ship.student",
 }

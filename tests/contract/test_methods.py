@@ -13,10 +13,10 @@ from torch import nn
 
 from conftest import VectorTask, digits_task
 from lupi.core import Batch, Inputs, Method, Stage, Task
-from lupi.data.xstar.reveal import append_xstar
 from lupi.errors import LupiError
+from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method, check_kind, find_method, methods
-from lupi.nn.noise.draws import Draw
+from lupi.noise.draws import Draw
 from lupi.train.run import splits_for
 from made_reviews import text_task
 from made_runs import run_from

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lupi.errors import LupiError
-from lupi.evidence.summary import Summary, summarise
 from lupi.records import read_comparison, run_identity
+from lupi.verdict.summary import Summary, summarise
 from made_records import make_records, run_folder
 
 RUN = ("het-dropout", 150, 2)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lupi.evidence.summary import Summary, summarise, to_json
 from lupi.records import Arm, read_comparison
 from lupi.report.tables import FORMATS
 from lupi.report.terminal import summary_table
+from lupi.verdict.summary import Summary, summarise, to_json
 from made_records import ARMS, drop_results, make_records
 
 HERE = Path(__file__).parent

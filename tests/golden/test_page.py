@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from lupi.errors import LupiError
-from lupi.evidence.summary import summarise
 from lupi.records import Arm, read_comparison
 from lupi.report.page.document import write_report as write_page
+from lupi.verdict.summary import summarise
 from made_records import ARMS, drop_results, make_records, run_folder
 
 VOID = {"meta", "link", "img", "br", "line", "hr", "input"}

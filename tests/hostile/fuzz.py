@@ -15,11 +15,11 @@ except ModuleNotFoundError:
     sys.exit("this needs atheris: pip install atheris")
 
 with atheris.instrument_imports(include=["lupi", "yaml"]):
-    from lupi.data.findings import Findings
-    from lupi.data.images.layouts.box_files import ImageNames, read_boxes
-    from lupi.data.images.layouts.pascal import BadXmlError, read_annotation
-    from lupi.data.images.layouts.trees import open_tree
     from lupi.errors import LupiError
+    from lupi.loaders.findings import Findings
+    from lupi.loaders.images.layouts.box_files import ImageNames, read_boxes
+    from lupi.loaders.images.layouts.pascal import BadXmlError, read_annotation
+    from lupi.loaders.images.layouts.trees import open_tree
     from lupi.settings import override, read_yaml
 
 FOLDER = Path(tempfile.mkdtemp())

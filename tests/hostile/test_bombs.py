@@ -223,35 +223,38 @@ def rows_of_many_boxes(path: Path) -> None:
 
 YAML = ("from lupi.settings import read_yaml, override", "override(read_yaml(path), [])")
 ARRAYS = ("from lupi.unpack import read_arrays", "read_arrays(path)")
-TREE = ("from lupi.data.images.layouts.trees import open_tree", "open_tree(path).read('wnids.txt')")
+TREE = (
+    "from lupi.loaders.images.layouts.trees import open_tree",
+    "open_tree(path).read('wnids.txt')",
+)
 XML = (
-    "from lupi.data.images.layouts.pascal import read_annotation",
+    "from lupi.loaders.images.layouts.pascal import read_annotation",
     "read_annotation(path.read_bytes())",
 )
 TABLE = (
-    "import pandas, pyarrow.parquet; from lupi.data.tables import reading",
+    "import pandas, pyarrow.parquet; from lupi.loaders.tables import reading",
     "reading.read_table(path)",
 )
 COCO = (
-    "from lupi.data.images.layouts.box_files import *; "
-    "from lupi.data.images.layouts.trees import open_tree",
+    "from lupi.loaders.images.layouts.box_files import *; "
+    "from lupi.loaders.images.layouts.trees import open_tree",
     "read_boxes(open_tree(path.parent), path.name, ImageNames([]), Findings('skip'))",
 )
 IMAGE = (
-    "from lupi.data.images.decode import *",
+    "from lupi.loaders.images.decode import *",
     "with image_size_limit(): decode_image(path.read_bytes(), 64, 'crop')",
 )
 STREAMED = (IMAGE[0], "decode_image(path.read_bytes(), 64, 'crop')")
 SHARD = (
-    "import numpy; from lupi.data.images.shards.format import read_shard",
+    "import numpy; from lupi.loaders.images.shards.format import read_shard",
     "keys = numpy.arange(1); list(read_shard(name, 'train-000000.tar', keys, keys == 0))",
 )
 SHARD_ROWS = (
-    "import hashlib; from lupi.data.images.shards.format import _read_rows",
+    "import hashlib; from lupi.loaders.images.shards.format import _read_rows",
     "sha256 = hashlib.sha256((path / 'rows.safetensors').read_bytes()).hexdigest()\n"
     "_read_rows(name, sha256, (50_000, 1, 1), 8, 'crop')",
 )
-TEXT = ("from lupi.data.text.parallel_text import read_lines", "read_lines(path)")
+TEXT = ("from lupi.loaders.text.parallel_text import read_lines", "read_lines(path)")
 RECORD = ("from lupi.files import read_json", "read_json(path)")
 BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
     (yaml_laughs, ".yaml", YAML, "expands to more than 100,000 values"),

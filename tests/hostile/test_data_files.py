@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
-from lupi.data.findings import Findings
-from lupi.data.images.decode import BadImageError, decode_image, decode_mask, image_size_limit
-from lupi.data.images.layouts.image_folder import ImageFolder
-from lupi.data.images.layouts.pascal import BadXmlError, read_annotation
-from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
-from lupi.data.images.layouts.trees import open_tree
-from lupi.data.tables.settings import TableSettings
-from lupi.data.text.made_reviews import COLUMNS, make_review
-from lupi.data.text.parallel_text import read_lines
-from lupi.data.xstar.sentence_vectors import VectorFiles
 from lupi.errors import LupiError
+from lupi.loaders.findings import Findings
+from lupi.loaders.images.decode import BadImageError, decode_image, decode_mask, image_size_limit
+from lupi.loaders.images.layouts.image_folder import ImageFolder
+from lupi.loaders.images.layouts.pascal import BadXmlError, read_annotation
+from lupi.loaders.images.layouts.tiny_imagenet import TinyImagenet
+from lupi.loaders.images.layouts.trees import open_tree
+from lupi.loaders.tables.settings import TableSettings
+from lupi.loaders.text.made_reviews import COLUMNS, make_review
+from lupi.loaders.text.parallel_text import read_lines
+from lupi.loaders.xstar.sentence_vectors import VectorFiles
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 from lupi.tasks.text.network import TextNetworkSettings

@@ -18,7 +18,6 @@ from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
 from lupi.comparison.plan import check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
-from lupi.evidence.summary import summarise, to_json
 from lupi.records import read_comparison
 from lupi.report.page.document import render
 from lupi.report.terminal import summary_table
@@ -29,6 +28,7 @@ from lupi.ship.pick import pick_run
 from lupi.train.run import run
 from lupi.train.saved.finished import STUDENT, read_finished
 from lupi.train.saved.translating import load_translator
+from lupi.verdict.summary import summarise, to_json
 from made_records import ARMS, make_records
 from made_runs import run_from
 from made_students import image_run, table_run

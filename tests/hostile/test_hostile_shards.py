@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
 from hostile_files import HOSTILE_VALUES, as_json, changed_document, damaged_bytes, fuzzed
-from lupi.data.images.shards.format import ABOUT, ROWS
 from lupi.errors import LupiError
+from lupi.loaders.images.shards.format import ABOUT, ROWS
 from lupi.tasks.images.image_files import shard_images
 from lupi.tasks.images.imagenet import ImagenetSettings, ImagenetTask
 from made_images import imagenet

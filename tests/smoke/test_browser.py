@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lupi.evidence.summary import summarise
 from lupi.records import read_comparison
 from lupi.report.page.document import write_report
+from lupi.verdict.summary import summarise
 from made_records import make_records
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from conftest import Here
-from lupi.data.text.made_reviews import write_reviews
+from lupi.loaders.text.made_reviews import write_reviews
 
 COLUMNS = ("--text", "review", "--target", "label", "--rationale", "spans")
 FEW = "arms={no-xstar: {method: no-xstar}, views: {method: views}, oracle: {method: oracle}}"

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lupi.data.tables.reading import read_table
+from lupi.loaders.tables.reading import read_table
 
 ROOT = Path(__file__).parents[2]
 

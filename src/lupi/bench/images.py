@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from lupi.bench.turns import Row, time_in_turns, training_step
 from lupi.core import Batch
-from lupi.data.images.parts import fixed_parts
-from lupi.data.images.split import ImageBatches, Images, ImageSplit
-from lupi.data.images.windows import Cropping
-from lupi.data.xstar.reveal import append_xstar
+from lupi.loaders.images.parts import fixed_parts
+from lupi.loaders.images.split import ImageBatches, Images, ImageSplit
+from lupi.loaders.images.windows import Cropping
+from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
 from lupi.records import Design
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx

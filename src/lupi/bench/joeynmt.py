@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from lupi.core import Batch
-from lupi.data.text.sentences import sources, to_learn
-from lupi.data.text.vocabulary import END, PAD, START, UNKNOWN
 from lupi.errors import LupiError
+from lupi.loaders.text.sentences import sources, to_learn
+from lupi.loaders.text.vocabulary import END, PAD, START, UNKNOWN
 from lupi.tasks.translation.task import TranslationTask
 
 VERSION = "2.3.0"

@@ -10,7 +10,7 @@ from torch import nn
 
 from lupi.bench.turns import Row, time_in_turns, training_step
 from lupi.core import Batch
-from lupi.data.xstar.reveal import append_xstar
+from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
 from lupi.tasks.translation.settings import TranslationNetworkSettings, TranslationSettings
 from lupi.tasks.translation.task import TranslationTask

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from lupi.classical.models import Classical
 from lupi.core import Batch, Split, Splits, Task, derive_seed
-from lupi.data.text.text_rows import presence_features
 from lupi.errors import LupiError
+from lupi.loaders.text.text_rows import presence_features
 
 SMALLEST_PROBABILITY = 1e-6
 

@@ -24,8 +24,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from lupi.classical.quadratic import Array, solve
-from lupi.data.xstar.given import check_xstar
 from lupi.errors import LupiError
+from lupi.loaders.xstar.given import check_xstar
 from lupi.settings import format_value
 
 Kernel = Literal["linear", "rbf"]

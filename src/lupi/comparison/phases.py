@@ -12,8 +12,6 @@ from lupi.comparison.jobs import Engine, Event, Job
 from lupi.comparison.plan import Plan
 from lupi.comparison.tuning import with_changes
 from lupi.errors import LupiError
-from lupi.evidence.open_questions import open_cells
-from lupi.evidence.tuning import choose
 from lupi.records import (
     ComparisonRecord,
     Looks,
@@ -22,6 +20,8 @@ from lupi.records import (
     read_runs,
     write_comparison,
 )
+from lupi.verdict.open_questions import open_cells
+from lupi.verdict.tuning import choose
 
 
 @contextlib.contextmanager

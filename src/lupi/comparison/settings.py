@@ -7,11 +7,11 @@ from pydantic import Field, SerializeAsAny, field_serializer, field_validator, m
 from lupi.comparison.tuning import TuningSettings
 from lupi.core import Control
 from lupi.errors import LupiError
-from lupi.evidence.roles import REFERENCE_METHOD
 from lupi.settings import Settings, TaskSettings, merge
 from lupi.tasks.registry import parse_task
 from lupi.train.learners import find_learner
 from lupi.train.settings import RunSettings
+from lupi.verdict.roles import REFERENCE_METHOD
 
 MOST_SEEDS = 10_000
 """Protects against a typing error that would fill the memory."""

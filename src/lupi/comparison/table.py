@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
+from lupi.loaders.tables.settings import TableSettings
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from lupi.data.tables.encoder import TableEncoder
+from lupi.loaders.tables.encoder import TableEncoder
 
 
 def fit_features(

@@ -19,12 +19,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lupi.core import Batch
-from lupi.data.subsets import nested_rows
-from lupi.data.xstar.given import check_xstar
 from lupi.errors import LupiError
 from lupi.estimators.features import fit_features, read_features
 from lupi.estimators.task import ArrayTask
 from lupi.estimators.text_task import TextsInMemory
+from lupi.loaders.subsets import nested_rows
+from lupi.loaders.xstar.given import check_xstar
 from lupi.methods.registry import find_method
 from lupi.nn.gaussian import moments
 from lupi.settings import format_value

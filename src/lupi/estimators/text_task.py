@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.core import Control, GivenRows, OutputKind, Places, Split, Splits, XstarKind
-from lupi.data.text.text_rows import TextSplit
+from lupi.loaders.text.text_rows import TextSplit
 from lupi.records import Metric
 from lupi.tasks.outcomes import Outcome
 from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lupi.errors import LupiError
-from lupi.evidence.roles import REFERENCE_METHOD
 from lupi.settings import unknown_name
 from lupi.train.learners import learners
+from lupi.verdict.roles import REFERENCE_METHOD
 
 
 def chosen_arms(

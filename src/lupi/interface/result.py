@@ -6,13 +6,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lupi.evidence.answer import Summary, Verdict
-from lupi.evidence.judgement import Judgement
-from lupi.evidence.roles import is_candidate
-from lupi.evidence.summary import summarise, to_json
 from lupi.files import write_text
 from lupi.records import ComparisonRecord, RunRecord, read_comparison
 from lupi.report.outcome import outcome
+from lupi.verdict.answer import Summary, Verdict
+from lupi.verdict.judgement import Judgement
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.summary import summarise, to_json
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,13 +12,13 @@ from lupi.comparison.jobs import Engine
 from lupi.comparison.phases import open_records, phases, read_record
 from lupi.comparison.plan import Plan, check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
-from lupi.evidence.open_questions import open_questions, seconds_of
-from lupi.evidence.planning import too_few_seeds
 from lupi.interface.callbacks import Callback, TensorBoardCurves, notify
 from lupi.interface.console import prepare_data, print_facts, print_message, time_text
 from lupi.interface.progress import LiveTable
 from lupi.interface.result import Comparison
 from lupi.records import ComparisonRecord, PlannedRun, default_folder, read_comparison
+from lupi.verdict.open_questions import open_questions, seconds_of
+from lupi.verdict.planning import too_few_seeds
 
 DEFAULT_BUDGET = 30
 """Most seeds of a comparison that runs until it is decided, unless the user says how many."""

@@ -16,10 +16,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
-from lupi.nn.networks.seq2seq import Seq2Seq
-from lupi.nn.networks.vector_started import VectorStarted
+from lupi.loaders.xstar.restrict import restrict
+from lupi.networks.seq2seq import Seq2Seq
+from lupi.networks.vector_started import VectorStarted
 from lupi.nn.taps import layer_inputs, linear_layers, try_pass
 from lupi.settings import Settings
 
@@ -33,7 +33,7 @@ class OracleSettings(Settings):
 
 
 class OracleNetwork(nn.Module):
-    """Predict from x with x* appended to its channels (`lupi.data.xstar.reveal.append_xstar`)."""
+    """Predict from x with x* appended to its channels (`loaders/xstar/reveal.py`)."""
 
     def __init__(self, net: nn.Module, task: Task, n_hidden: int) -> None:
         super().__init__()

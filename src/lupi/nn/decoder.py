@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from lupi.nn.networks.vgg import he_init
+from lupi.nn.initialise import he_init
 
 MIN_CHANNELS = 16
 

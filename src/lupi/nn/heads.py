@@ -2,8 +2,8 @@
 
 from torch import Tensor, nn
 
+from lupi.nn.initialise import he_init
 from lupi.nn.layouts import site_shapes
-from lupi.nn.networks.vgg import he_init
 from lupi.nn.sites import find_sites
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from lupi.evidence.roles import is_candidate
-from lupi.evidence.summary import Cell, LabelSaving, Summary
 from lupi.report.numbers import saving, saving_interval
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.summary import Cell, LabelSaving, Summary
 
 
 def additional_labels(summary: Summary) -> dict[str, list[str]]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from lupi.evidence.roles import is_candidate
-from lupi.evidence.summary import ArmSummary, Cell, Summary
-from lupi.evidence.units import is_share
 from lupi.report.numbers import difference, difference_interval
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.summary import ArmSummary, Cell, Summary
+from lupi.verdict.units import is_share
 
 
 def families(summary: Summary) -> dict[str, list[ArmSummary]]:

@@ -1,7 +1,7 @@
 """Formatting of numbers, for the terminal and the page."""
 
-from lupi.evidence.summary import Difference, LabelSaving
-from lupi.evidence.units import is_at_most_one, is_out_of_100, is_share
+from lupi.verdict.summary import Difference, LabelSaving
+from lupi.verdict.units import is_at_most_one, is_out_of_100, is_share
 
 NOTHING = "–"
 """Placeholder for a missing number."""

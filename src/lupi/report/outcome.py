@@ -4,10 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from lupi.evidence.answer import Answer
-from lupi.evidence.roles import is_candidate
-from lupi.evidence.summary import Summary, Verdict
-from lupi.evidence.words.headline import MOST_INFORMATIVE_FIRST
+from lupi.verdict.answer import Answer
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.summary import Summary, Verdict
+from lupi.verdict.words.headline import MOST_INFORMATIVE_FIRST
 
 State = Answer | Literal["mixed", "incomplete", "nothing to judge"]
 

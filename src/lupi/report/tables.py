@@ -5,9 +5,9 @@ import io
 import re
 from collections.abc import Callable
 
-from lupi.evidence.summary import Cell, Summary
 from lupi.report.numbers import NOTHING, half_width, score, unit
 from lupi.report.terminal import MARKS, marks_text
+from lupi.verdict.summary import Cell, Summary
 
 CSV_COLUMNS = (
     "comparison",

@@ -9,14 +9,14 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from lupi.evidence.roles import is_candidate
-from lupi.evidence.summary import Cell, Summary, Verdict
-from lupi.evidence.words.headline import at_sizes
 from lupi.report.additional_labels import additional_labels
 from lupi.report.fractions import cell_at, families, partial_sentences, percent
 from lupi.report.numbers import NOTHING, half_width, score, unit
 from lupi.report.outcome import outcome
 from lupi.report.tuning import lines
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.summary import Cell, Summary, Verdict
+from lupi.verdict.words.headline import at_sizes
 
 MARKS: dict[Verdict, str] = {
     "reference": " ",

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lupi.evidence.answer import Summary, Tuning
 from lupi.report.numbers import score, unit
+from lupi.verdict.answer import Summary, Tuning
 
 
 @dataclass(frozen=True, slots=True)

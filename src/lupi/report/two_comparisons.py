@@ -7,8 +7,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lupi.evidence.side_by_side import Pair, SideBySide
 from lupi.report.numbers import difference, difference_interval, p_value, score, unit
+from lupi.verdict.side_by_side import Pair, SideBySide
 
 
 def render_pair(found: SideBySide) -> Iterator[RenderableType]:

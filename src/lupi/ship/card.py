@@ -9,13 +9,13 @@ from typing import Any
 
 from lupi import __version__
 from lupi.errors import LupiError
-from lupi.evidence.answer import Cell, Summary
-from lupi.evidence.summary import summarise
-from lupi.evidence.words.headline import interval_text, signed
 from lupi.methods.registry import find_method
 from lupi.records import Metric, read_comparison, read_result
 from lupi.ship.description import Description
 from lupi.train.settings import RunSettings
+from lupi.verdict.answer import Cell, Summary
+from lupi.verdict.summary import summarise
+from lupi.verdict.words.headline import interval_text, signed
 
 
 def model_card(

@@ -10,9 +10,9 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from torch import nn
 
-from lupi.data.images.decode import Fit
-from lupi.data.tables.encoder import TableEncoder
 from lupi.errors import LupiError
+from lupi.loaders.images.decode import Fit
+from lupi.loaders.tables.encoder import TableEncoder
 from lupi.methods.teachers.hallucination import HallucinationStudent
 from lupi.settings import Settings
 from lupi.tasks import table_network

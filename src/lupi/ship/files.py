@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lupi.data.images.decode import BadImageError, decode_image, image_size_limit
-from lupi.data.images.layouts.index import has_image_suffix
-from lupi.data.images.windows import Cropping
 from lupi.errors import LupiError
+from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
+from lupi.loaders.images.layouts.index import has_image_suffix
+from lupi.loaders.images.windows import Cropping
 from lupi.ship.description import ImageFiles
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lupi.data.images.decode import BadImageError
 from lupi.errors import LupiError
+from lupi.loaders.images.decode import BadImageError
 from lupi.ship.description import ImageFiles
 from lupi.ship.files import encode_image, find_images
 from lupi.ship.rows import RowReader

@@ -7,10 +7,10 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from lupi.errors import LupiError
-from lupi.evidence.answer import Verdict
 from lupi.records import ComparisonRecord, RunRecord, read_comparison
 from lupi.settings import unknown_name
 from lupi.train.saved.finished import STUDENT, find_run
+from lupi.verdict.answer import Verdict
 
 
 class PickedRun(NamedTuple):
@@ -65,7 +65,7 @@ def pick_run(
         why += "; collapsed: x* had no effect"
     if missing := len(record.runs) - len(record.finished):
         why += f"; {missing} of {len(record.runs)} runs are missing and may change the choice"
-    from lupi.evidence.summary import summarise  # waits for scipy, and most predictions do not
+    from lupi.verdict.summary import summarise  # waits for scipy, and most predictions do not
 
     summary = summarise(record)
     cells = next(judged.cells for judged in summary.arms if judged.name == best)

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lupi.data.tables.encoder import Column, TableEncoder
-from lupi.data.tables.reading import (
+from lupi.errors import LupiError
+from lupi.loaders.tables.encoder import Column, TableEncoder
+from lupi.loaders.tables.reading import (
     EXCEL,
     PARQUET,
     SEPARATORS,
@@ -25,7 +26,6 @@ from lupi.data.tables.reading import (
     read_table,
     without_mark,
 )
-from lupi.errors import LupiError
 from lupi.settings import format_value, unknown_name
 from lupi.ship.description import CsvFiles
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from lupi.data.text.text_file import is_text_file, read_rows
-from lupi.data.text.texts import as_text, remove_tags
-from lupi.data.text.tokens import split_words
-from lupi.data.text.word_vocabulary import WordVocabulary
 from lupi.errors import LupiError
+from lupi.loaders.text.text_file import is_text_file, read_rows
+from lupi.loaders.text.texts import as_text, remove_tags
+from lupi.loaders.text.tokens import split_words
+from lupi.loaders.text.word_vocabulary import WordVocabulary
 from lupi.ship.description import TextFiles
 
 ONE_PER_LINE = (".txt", "")

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lupi.core import Batch, Control, GivenRows, OutputKind, Places, Splits, XstarKind
-from lupi.data.subsets import nested_rows, rows_with_xstar
-from lupi.data.tables.vectors import VectorSplit
-from lupi.data.xstar.controls import control_maps, control_vectors
 from lupi.errors import LupiError
+from lupi.loaders.subsets import nested_rows, rows_with_xstar
+from lupi.loaders.tables.vectors import VectorSplit
+from lupi.loaders.xstar.controls import control_maps, control_vectors
 from lupi.tasks.outcomes import Outcome, ScoredByOutcome
 
 

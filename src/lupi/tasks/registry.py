@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from lupi.core import Task
-from lupi.data.images.writer import OnDecoded
 from lupi.errors import LupiError
+from lupi.loaders.images.writer import OnDecoded
 from lupi.settings import Settings, TaskSettings, format_value, unknown_name
 from lupi.tasks.images.digits import DigitsTask
 from lupi.tasks.images.image_files import (

@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lupi.core import Batch, Control, OneOutputPerRow, OutputKind, Places, Splits, XstarKind
-from lupi.data.subsets import nested_rows, rows_with_xstar
-from lupi.data.tables.cells import odd_columns
-from lupi.data.tables.columns import load_table
-from lupi.data.tables.division import Part
-from lupi.data.tables.encoder import MAX_PRIVILEGED, TableEncoder, column_kinds
-from lupi.data.tables.leaks import find_leaks
-from lupi.data.tables.parts import LabelledRows
-from lupi.data.tables.settings import TableSettings
-from lupi.data.tables.vectors import VectorSplit
-from lupi.data.tables.weights import describe_weights, loss_weights, metric_weights
-from lupi.data.xstar.controls import control_vectors
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
+from lupi.loaders.subsets import nested_rows, rows_with_xstar
+from lupi.loaders.tables.cells import odd_columns
+from lupi.loaders.tables.columns import load_table
+from lupi.loaders.tables.division import Part
+from lupi.loaders.tables.encoder import MAX_PRIVILEGED, TableEncoder, column_kinds
+from lupi.loaders.tables.leaks import find_leaks
+from lupi.loaders.tables.parts import LabelledRows
+from lupi.loaders.tables.settings import TableSettings
+from lupi.loaders.tables.vectors import VectorSplit
+from lupi.loaders.tables.weights import describe_weights, loss_weights, metric_weights
+from lupi.loaders.xstar.controls import control_vectors
 from lupi.tasks.outcomes import TWO_CLASS_SCORE, Outcome, ScoredByOutcome
 from lupi.tasks.table_network import TableNetworkSettings, build_network
 

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 from torch import nn
 
-from lupi.nn.networks.mlp import MLP, Linear
+from lupi.networks.mlp import MLP, Linear
 from lupi.settings import Settings
 
 N_HIDDEN, N_LAYERS = 64, 2

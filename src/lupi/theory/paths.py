@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from lupi.errors import LupiError
-from lupi.nn.networks.vgg import VGG, Pixels
+from lupi.networks.vgg import VGG, Pixels
 from lupi.nn.sites import DROPOUTS, Site
 
 CHAINS = (nn.Sequential, VGG)

@@ -15,9 +15,9 @@ from lupi import __version__
 from lupi.classical.fitting import score_classical
 from lupi.classical.models import Classical
 from lupi.core import Batch, Method, Splits, Task, derive_seed, seed_torch
-from lupi.data.xstar.reveal import reveal
 from lupi.errors import LupiError
 from lupi.files import read_rows, write_json, write_text
+from lupi.loaders.xstar.reveal import reveal
 from lupi.methods.registry import build_method
 from lupi.records import FORMAT, read_result
 from lupi.settings import Settings, TaskSettings

@@ -7,7 +7,7 @@ import torch
 
 from lupi.analysis.findings import find
 from lupi.analysis.observe import observe
-from lupi.data.text.made_reviews import write_reviews
+from lupi.loaders.text.made_reviews import write_reviews
 from lupi.report.sheets.analysis import write_analysis
 from lupi.text_samples import read_text_samples
 from lupi.train.run import run

@@ -11,8 +11,8 @@ from conftest import digits_task
 from lupi.classical.fitting import check_classical, score_classical
 from lupi.classical.models import CLASSICAL, GradientBoosting, GradientBoostingSettings
 from lupi.core import Splits
-from lupi.data.tables.vectors import VectorSplit
 from lupi.errors import LupiError
+from lupi.loaders.tables.vectors import VectorSplit
 from lupi.tasks.outcomes import NUMBER_SCORES
 from lupi.train.learners import find_learner
 from lupi.train.run import run

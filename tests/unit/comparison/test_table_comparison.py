@@ -7,8 +7,8 @@ import lupi.configs
 from lupi.comparison.plan import make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.comparison.table import default_sizes, table_comparison
-from lupi.data.tables.settings import TableSettings
 from lupi.errors import LupiError
+from lupi.loaders.tables.settings import TableSettings
 from lupi.records import read_comparison, write_comparison
 from made_table import HEADER, rows, write_csv
 

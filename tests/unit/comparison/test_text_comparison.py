@@ -10,8 +10,8 @@ import pytest
 from lupi.comparison.plan import make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.comparison.text import default_sizes, text_comparison
-from lupi.data.text.made_reviews import write_reviews
 from lupi.errors import LupiError
+from lupi.loaders.text.made_reviews import write_reviews
 from made_reviews import COLUMNS, write_csv
 
 

@@ -11,9 +11,9 @@ from lupi.comparison.phases import compare, phases
 from lupi.comparison.plan import Plan, make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.core import derive_seed
-from lupi.evidence.summary import summarise
 from lupi.files import write_json
 from lupi.records import Looks, read_comparison
+from lupi.verdict.summary import summarise
 from small_comparison import RAW
 
 Gain = Callable[[dict[str, Any]], float]

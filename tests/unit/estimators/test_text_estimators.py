@@ -14,9 +14,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from lupi import LupiTextClassifier, LupiTextRegressor
 from lupi.comparison.text import ARMS
-from lupi.data.text.made_reviews import make_review
 from lupi.errors import LupiError
 from lupi.estimators.text import NOISE_AT_WORDS
+from lupi.loaders.text.made_reviews import make_review
 
 RNG = np.random.default_rng(0)
 REVIEWS = [make_review(RNG) for _ in range(160)]

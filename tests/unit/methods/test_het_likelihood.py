@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from conftest import VectorTask
 from lupi.core import Batch, Control, OutputKind, Splits
-from lupi.data.tables.vectors import VectorSplit
 from lupi.errors import LupiError
+from lupi.loaders.tables.vectors import VectorSplit
 from lupi.methods.labels.het_likelihood import HetLikelihood, HetLikelihoodSettings
 from lupi.methods.registry import build_method
 from lupi.nn.by_row import folds

@@ -5,8 +5,8 @@ import torch
 
 from conftest import VectorTask, digits_task
 from lupi.core import Batch, Task
-from lupi.data.xstar.reveal import append_xstar
 from lupi.errors import LupiError
+from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.oracle import Oracle, OracleSettings
 
 

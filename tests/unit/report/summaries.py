@@ -1,6 +1,6 @@
 """Judged comparisons written by hand, for tests that need no records."""
 
-from lupi.evidence.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
+from lupi.verdict.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
 
 
 def cell(

@@ -1,9 +1,9 @@
 import pytest
 from summaries import arm, cell, summary
 
-from lupi.evidence.summary import Difference
 from lupi.report.figures.forest import forest_height, forest_plot
 from lupi.report.figures.styles import arm_styles
+from lupi.verdict.summary import Difference
 
 
 def difference(other: str, mean: float, low: float | None, high: float | None) -> Difference:

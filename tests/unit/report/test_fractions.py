@@ -1,10 +1,10 @@
 import pytest
 from summaries import arm, cell, summary
 
-from lupi.evidence.summary import LabelSaving, Summary, Verdict
 from lupi.report.additional_labels import additional_labels
 from lupi.report.figures.curves import fraction_curves, fraction_places
 from lupi.report.fractions import families, partial_sentences
+from lupi.verdict.summary import LabelSaving, Summary, Verdict
 
 
 def judged(*verdicts: Verdict) -> Summary:

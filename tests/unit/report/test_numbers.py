@@ -1,7 +1,5 @@
 import pytest
 
-from lupi.evidence.summary import LabelSaving
-from lupi.evidence.units import is_share
 from lupi.report.numbers import (
     NOTHING,
     difference,
@@ -12,6 +10,8 @@ from lupi.report.numbers import (
     saving_interval,
     score,
 )
+from lupi.verdict.summary import LabelSaving
+from lupi.verdict.units import is_share
 
 
 @pytest.mark.parametrize(

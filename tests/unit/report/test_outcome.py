@@ -3,8 +3,8 @@ from typing import get_args
 import pytest
 from summaries import arm, cell, summary
 
-from lupi.evidence.summary import Verdict
 from lupi.report.outcome import LABELS, SIGNS, State, outcome
+from lupi.verdict.summary import Verdict
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 from summaries import arm, cell, summary
 
-from lupi.evidence.summary import Summary
+from lupi.verdict.summary import Summary
 
 pytest.importorskip("matplotlib", reason="figures for papers need the extra `figures`")
 from lupi.report.figures.paper import write_figures

@@ -1,5 +1,5 @@
-from lupi.evidence.planning import Power, SeedPlan, SizePlan
 from lupi.report.sheets.planning import draw_plan
+from lupi.verdict.planning import Power, SeedPlan, SizePlan
 
 
 def test_a_line_for_each_size_and_the_power_wanted() -> None:

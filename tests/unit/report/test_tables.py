@@ -4,8 +4,8 @@ import re
 import pytest
 from summaries import arm, cell, summary
 
-from lupi.evidence.summary import LabelSaving, Summary
 from lupi.report.tables import csv_text, latex, markdown
+from lupi.verdict.summary import LabelSaving, Summary
 
 EVIL = r"a_b & 50% {x} \end{tabular} #1 ~^ $"
 

@@ -4,8 +4,8 @@ import re
 from rich.console import Console
 from summaries import arm, cell, summary
 
-from lupi.evidence.summary import LabelSaving, Summary
 from lupi.report.terminal import summary_table
+from lupi.verdict.summary import LabelSaving, Summary
 
 
 def text(judged: Summary, width: int = 80) -> str:

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 import torch
 
-from lupi.data.tables.encoder import TableEncoder
-from lupi.data.tables.reading import read_table
 from lupi.errors import LupiError
+from lupi.loaders.tables.encoder import TableEncoder
+from lupi.loaders.tables.reading import read_table
 from lupi.ship.description import CsvFiles
 from lupi.ship.rows import RowReader
 from made_table import HEADER, rows, write_csv

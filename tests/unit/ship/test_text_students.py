@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from conftest import Here
-from lupi.data.text.made_reviews import write_reviews
 from lupi.errors import LupiError
+from lupi.loaders.text.made_reviews import write_reviews
 from lupi.ship.export import export
 from lupi.ship.student import load_student
 from lupi.train.run import run

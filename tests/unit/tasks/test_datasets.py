@@ -10,8 +10,8 @@ from torch.utils.data import Dataset, TensorDataset
 
 import lupi
 from lupi.core import Control
-from lupi.data.xstar.controls import control_maps
 from lupi.errors import LupiError
+from lupi.loaders.xstar.controls import control_maps
 
 
 def mlp(n_outputs: int = 2) -> nn.Module:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from conftest import digits_task
 from lupi.core import Batch, Control, Losses, Method
-from lupi.data.images.split import Images
 from lupi.errors import LupiError
+from lupi.loaders.images.split import Images
 from lupi.records import Design
 from lupi.settings import Settings
 from lupi.tasks.images.image import ImageTask

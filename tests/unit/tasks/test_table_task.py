@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import torch
 
-from lupi.data.tables.encoder import TableEncoder
-from lupi.data.tables.vectors import VectorSplit
 from lupi.errors import LupiError
+from lupi.loaders.tables.encoder import TableEncoder
+from lupi.loaders.tables.vectors import VectorSplit
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 from made_table import HEADER, rows, settings_of, table_task, write_csv

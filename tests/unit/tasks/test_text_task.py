@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from lupi.core import Batch, Control
-from lupi.data.text.made_reviews import write_reviews
 from lupi.errors import LupiError
+from lupi.loaders.text.made_reviews import write_reviews
 from lupi.tasks.registry import build_task, parse_network, parse_task
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.tasks.text.task import TextTask

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from lupi.data.text.vocabulary import PAD
+from lupi.loaders.text.vocabulary import PAD
 from lupi.tasks.translation.token_loss import AT_ONCE, token_loss
 
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
-from lupi.data.subsets import nested_rows
-from lupi.data.text.sentences import Sentences
-from lupi.data.text.vocabulary import END, PAD
-from lupi.data.xstar.reveal import reveal
 from lupi.errors import LupiError
+from lupi.loaders.subsets import nested_rows
+from lupi.loaders.text.sentences import Sentences
+from lupi.loaders.text.vocabulary import END, PAD
+from lupi.loaders.xstar.reveal import reveal
 from lupi.methods.registry import build_method
 from lupi.tasks.translation.scoring import score_lines
 from lupi.tasks.translation.task import TranslationTask

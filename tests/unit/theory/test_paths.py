@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from lupi.errors import LupiError
-from lupi.nn.networks.vgg import VGG, Pixels
+from lupi.networks.vgg import VGG, Pixels
 from lupi.theory.paths import log_path_count, log_path_norm
 
 Edge = tuple[int, int, float]

@@ -101,7 +101,7 @@ def bounds(
 def _of_network(name: NetworkName) -> dict[str, Any]:
     import torch
 
-    from lupi.nn.networks.vgg import small_vgg, vgg16_bn
+    from lupi.networks.vgg import small_vgg, vgg16_bn
 
     torch.manual_seed(0)
     if name == "small-vgg":  # as for the embedded task

@@ -50,8 +50,8 @@ def shard(
     from lupi.comparison.settings import (
         ComparisonSettings,  # seconds: not before the file was found
     )
-    from lupi.data.findings import Finding, Findings
-    from lupi.data.images.layouts.index import PARTS
+    from lupi.loaders.findings import Finding, Findings
+    from lupi.loaders.images.layouts.index import PARTS
     from lupi.tasks.registry import shard_task
 
     task = ComparisonSettings.parse(raw, "").task
@@ -84,8 +84,8 @@ def reviews(
     Example: `lupi data reviews reviews.csv`, then
     `lupi compare reviews.csv --text review --target label --rationale spans`
     """
-    from lupi.data.text.made_reviews import write_reviews
     from lupi.errors import LupiError
+    from lupi.loaders.text.made_reviews import write_reviews
 
     if path.exists():
         raise LupiError(f"{path} already exists; choose another name")

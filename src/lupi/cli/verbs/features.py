@@ -47,8 +47,8 @@ def features(
     """
     import torch
 
-    from lupi.data.xstar.image_vectors import list_images, write_vectors
-    from lupi.nn.networks.pretrained import image_encoder, load_network
+    from lupi.loaders.xstar.image_vectors import list_images, write_vectors
+    from lupi.networks.pretrained import image_encoder, load_network
 
     torch.set_num_threads(threads)
     names = list_images(folder)

@@ -15,7 +15,7 @@ from lupi.cli.output import RUN_AGAIN, print_json, resumable
 from lupi.interface.console import print_message, silenced, stderr, time_text
 
 if TYPE_CHECKING:
-    from lupi.evidence.planning import SeedPlan
+    from lupi.verdict.planning import SeedPlan
 
 
 def plan(
@@ -99,12 +99,12 @@ def _plan(
     from lupi.comparison.engines.local import local_engine, n_cores
     from lupi.comparison.phases import phases
     from lupi.errors import LupiError
-    from lupi.evidence.planning import plan_seeds
-    from lupi.evidence.units import gain_in_own_unit
     from lupi.files import write_text
     from lupi.interface.running import execute_runs, prepare_plan
     from lupi.records import PlannedRun, default_folder, read_comparison
     from lupi.report.sheets.planning import draw_plan
+    from lupi.verdict.planning import plan_seeds
+    from lupi.verdict.units import gain_in_own_unit
 
     comparison = prepare_plan(raw)
     own_unit = gain_in_own_unit(gain, comparison.metric.name)
@@ -138,8 +138,8 @@ def _plan(
 
 
 def _print(found: "SeedPlan", n_workers: int) -> None:
-    from lupi.evidence.planning import CONFIDENCE
     from lupi.report.numbers import difference, score, unit
+    from lupi.verdict.planning import CONFIDENCE
 
     console = Console(highlight=False)
     gain = f"{difference(found.gain, found.metric)} ({escape(unit(found.metric))})"
@@ -186,7 +186,7 @@ def _borrows(found: "SeedPlan") -> bool:
 
 
 def _seeds(n: int | None) -> str:
-    from lupi.evidence.statistics.power import MOST_SEEDS
+    from lupi.verdict.statistics.power import MOST_SEEDS
 
     return f"> {MOST_SEEDS}" if n is None else str(n)
 

@@ -74,9 +74,9 @@ def _write(folder: Path, as_json: bool, table: str | None, figures: Path | None)
 def _compare(first: Path, second: Path, as_json: bool) -> None:
     from rich.console import Console
 
-    from lupi.evidence.side_by_side import side_by_side
     from lupi.records import read_comparison
     from lupi.report.two_comparisons import render_pair
+    from lupi.verdict.side_by_side import side_by_side
 
     found = side_by_side(read_comparison(first), read_comparison(second))
     if as_json:

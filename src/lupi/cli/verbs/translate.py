@@ -56,7 +56,7 @@ def translate(
 
 
 def _lines() -> Iterator[str]:
-    from lupi.data.text.parallel_text import decode_line
+    from lupi.loaders.text.parallel_text import decode_line
 
     for number, line in enumerate(sys.stdin.buffer, start=1):
         yield decode_line(line, "stdin", number)

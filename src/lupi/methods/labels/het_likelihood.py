@@ -25,7 +25,7 @@ from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
 from lupi.errors import LupiError
 from lupi.nn.by_row import folds, numbered
 from lupi.nn.gaussian import gaussian_cross_entropy, moments, variance_loss
-from lupi.nn.noise.encoders import vector_encoder
+from lupi.noise.encoders import vector_encoder
 from lupi.settings import Settings
 
 N_FOLDS, WARMUP_EPOCHS, N_SAMPLES = 5, 3, 16

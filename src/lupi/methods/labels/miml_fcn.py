@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.data.xstar.restrict import restrict
+from lupi.loaders.xstar.restrict import restrict
 from lupi.nn.heads import head_like
 from lupi.nn.trunk import check_trunk, trunk_features
 from lupi.search import Range, Space

@@ -19,9 +19,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.data.images.regions import mask_box
-from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
+from lupi.loaders.images.regions import mask_box
+from lupi.loaders.xstar.restrict import restrict
 from lupi.nn.batchnorm import untracked
 from lupi.nn.by_row import RandomVectors
 from lupi.nn.taps import check_learned, layer_inputs, linear_layers, try_pass

@@ -17,8 +17,8 @@ from torch import nn
 from lupi.core import Batch, Losses, Method, Task
 from lupi.errors import LupiError
 from lupi.nn.layouts import site_shapes
-from lupi.nn.noise.draws import Distribution, Draw, add_noise, check_draw, default_draw
 from lupi.nn.sites import attached, find_sites
+from lupi.noise.draws import Distribution, Draw, add_noise, check_draw, default_draw
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

@@ -17,22 +17,22 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
 from lupi.core.whole_batch import WHOLE
-from lupi.data.images.regions import mask_box
-from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
+from lupi.loaders.images.regions import mask_box
+from lupi.loaders.xstar.restrict import restrict
 from lupi.methods.noise.het_dropout_settings import HetDropoutSettings, check_effects
 from lupi.nn.batchnorm import batchnorms
 from lupi.nn.layouts import SiteShape, site_shapes
-from lupi.nn.noise import HeteroscedasticDropout, SiteNoise
-from lupi.nn.noise.encoders import (
+from lupi.nn.sites import Site, find_sites, site_module
+from lupi.nn.trunk import check_trunk, trunk_features
+from lupi.noise import HeteroscedasticDropout, SiteNoise
+from lupi.noise.encoders import (
     RegionEncoder,
     WordEncoder,
     feature_encoders,
     vector_encoder,
 )
-from lupi.nn.noise.priors import Prior, RegionPrior, dropout_variance
-from lupi.nn.sites import Site, find_sites, site_module
-from lupi.nn.trunk import check_trunk, trunk_features
+from lupi.noise.priors import Prior, RegionPrior, dropout_variance
 from lupi.search import Range, Space
 
 

@@ -7,11 +7,11 @@ from pydantic import Field, field_validator
 
 from lupi.errors import LupiError
 from lupi.nn.layouts import SiteShape
-from lupi.nn.noise.draws import Distribution, Draw, Form, check_draw
-from lupi.nn.noise.penalties import PenaltyName
-from lupi.nn.noise.priors import RegionPrior
-from lupi.nn.noise.readings import ReadingName
-from lupi.nn.noise.variances import Budget, Missing
+from lupi.noise.draws import Distribution, Draw, Form, check_draw
+from lupi.noise.penalties import PenaltyName
+from lupi.noise.priors import RegionPrior
+from lupi.noise.readings import ReadingName
+from lupi.noise.variances import Budget, Missing
 from lupi.settings import Settings
 
 

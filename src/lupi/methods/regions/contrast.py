@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.data.xstar.restrict import draw_span, without
 from lupi.errors import LupiError
+from lupi.loaders.xstar.restrict import draw_span, without
 from lupi.nn.batchnorm import untracked
 from lupi.search import Range, Space
 from lupi.settings import Settings

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.data.images.regions import mask_box
+from lupi.loaders.images.regions import mask_box
 from lupi.nn.heads import head_like
 from lupi.nn.layouts import site_shapes
 from lupi.nn.sites import DROPOUTS, find_sites, reading

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.data.xstar.restrict import restrict
 from lupi.errors import LupiError
+from lupi.loaders.xstar.restrict import restrict
 from lupi.nn.decoder import Decoder
 from lupi.nn.layouts import map_sites, site_shapes
 from lupi.nn.sites import find_sites, reading

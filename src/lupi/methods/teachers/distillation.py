@@ -21,7 +21,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Inputs, Losses, Method, RowLoss, Stage, Task
-from lupi.data.xstar.restrict import restrict
+from lupi.loaders.xstar.restrict import restrict
 from lupi.nn.soft_labels import SoftReading, imitation_loss
 from lupi.search import Range, Space
 from lupi.settings import Settings

@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.data.xstar.restrict import restrict
+from lupi.loaders.xstar.restrict import restrict
 from lupi.nn.batchnorm import untracked
 from lupi.nn.taps import check_learned, layer_outputs, linear_layers
 from lupi.search import Range, Space

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
+from lupi.networks.seq2seq import Memory
 from lupi.nn.layouts import site_shapes
-from lupi.nn.networks.seq2seq import Memory
 from lupi.nn.sites import find_sites, reading
 from lupi.nn.taps import layer_outputs, try_pass
 from lupi.search import Range, Space

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
-from lupi.evidence.roles import is_candidate
-from lupi.evidence.summary import Difference, Summary
-from lupi.evidence.units import is_share
 from lupi.report.figures.curves import GRID, named, new_figure
 from lupi.report.figures.styles import NEUTRAL, Style
 from lupi.report.numbers import difference, difference_interval
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.summary import Difference, Summary
+from lupi.verdict.units import is_share
 
 ROW = 22
 """Pixels of a row."""

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import plotly.graph_objects as go
 
-from lupi.evidence.summary import ArmSummary, Cell, Summary
-from lupi.evidence.units import is_share
 from lupi.report.figures.curves import named, new_figure
 from lupi.report.figures.styles import NEUTRAL, Style
 from lupi.report.numbers import score, unit
+from lupi.verdict.summary import ArmSummary, Cell, Summary
+from lupi.verdict.units import is_share
 
 
 @dataclass(slots=True)

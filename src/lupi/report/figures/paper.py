@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import plotly.graph_objects as go
 
 from lupi.errors import LupiError
-from lupi.evidence.summary import Summary
 from lupi.files import write_whole
 from lupi.report.figures.curves import fraction_curves
 from lupi.report.figures.forest import forest_height, forest_plot
 from lupi.report.figures.learning import dots_height, learning_curves, score_dots
 from lupi.report.figures.styles import NEUTRAL, arm_styles
 from lupi.report.fractions import families
+from lupi.verdict.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

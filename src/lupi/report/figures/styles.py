@@ -8,8 +8,8 @@ import colorsys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lupi.evidence.roles import is_candidate
-from lupi.evidence.summary import ArmSummary
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.summary import ArmSummary
 
 PALETTE = (
     "#D55E00",

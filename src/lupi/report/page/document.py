@@ -12,9 +12,6 @@ from plotly.offline import get_plotlyjs
 
 from lupi import __version__
 from lupi.errors import LupiError
-from lupi.evidence.roles import is_candidate
-from lupi.evidence.summary import Summary
-from lupi.evidence.units import is_share
 from lupi.files import read_json, write_text
 from lupi.records import ComparisonRecord, RunRecord
 from lupi.report.additional_labels import additional_labels
@@ -40,6 +37,9 @@ from lupi.report.training import Row
 from lupi.report.tuning import rows as tuning_rows
 from lupi.report.tuning import title as tuning_title
 from lupi.text_samples import read_text_samples
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.summary import Summary
+from lupi.verdict.units import is_share
 
 GLYPHS = {
     "circle": "●",

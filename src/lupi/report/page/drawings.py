@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import plotly.graph_objects as go
 from markupsafe import Markup
 
-from lupi.evidence.summary import Summary
 from lupi.report.figures.curves import epoch_curves, fraction_curves, variance_curves
 from lupi.report.figures.forest import forest_height, forest_plot
 from lupi.report.figures.learning import dots_height, learning_curves, score_dots
 from lupi.report.figures.styles import Style
 from lupi.report.fractions import families
 from lupi.report.training import Row, mean_curve, sites_with_variance
+from lupi.verdict.summary import Summary
 
 RowsOf = Mapping[tuple[str, int], Sequence[Sequence[Row]]]
 """The rows of metrics.jsonl of every seed, by arm and size."""

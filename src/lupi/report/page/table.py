@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass
 
-from lupi.evidence.roles import is_candidate
-from lupi.evidence.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
-from lupi.evidence.words.headline import MOST_INFORMATIVE_FIRST
 from lupi.report.numbers import (
     difference,
     difference_interval,
@@ -15,6 +12,9 @@ from lupi.report.numbers import (
     unit,
 )
 from lupi.report.published import PublishedScores
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
+from lupi.verdict.words.headline import MOST_INFORMATIVE_FIRST
 
 VERDICTS: tuple[Verdict, ...] = (
     *MOST_INFORMATIVE_FIRST,

@@ -6,9 +6,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from lupi.errors import LupiError
-from lupi.evidence.summary import summarise
 from lupi.records import read_comparison
 from lupi.report.page.document import render
+from lupi.verdict.summary import summarise
 
 HOST = "127.0.0.1"
 

@@ -1,10 +1,10 @@
 """The figure of a plan: power by number of seeds."""
 
-from lupi.evidence.planning import SeedPlan
 from lupi.report.figures.curves import GRID
 from lupi.report.figures.line_chart import DASHES, Axis, Line, line_chart
 from lupi.report.figures.styles import PALETTE
 from lupi.report.numbers import difference
+from lupi.verdict.planning import SeedPlan
 
 
 def draw_plan(plan: SeedPlan) -> str:

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from lupi.data.images.digits import N_DIGITS, N_TEST, TEST_REPEATS, DigitsSettings, make_digits
-from lupi.data.images.parts import ImageParts, all_rows
+from lupi.loaders.images.digits import N_DIGITS, N_TEST, TEST_REPEATS, DigitsSettings, make_digits
+from lupi.loaders.images.parts import ImageParts, all_rows
 from lupi.records import Design
 from lupi.tasks.images.image import ImageNetworkSettings, ImageTask
 

@@ -12,15 +12,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Control, Inputs, OneOutputPerRow, OutputKind, Places, Split, Splits, XstarKind
-from lupi.data.images.decode import Fit
-from lupi.data.images.parts import DrawParts, ImageRows
-from lupi.data.images.split import ImageBatches
-from lupi.data.images.windows import Cropping
-from lupi.data.subsets import nested_rows, rows_with_xstar
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
-from lupi.nn.networks.resnet import resnet18, resnet50
-from lupi.nn.networks.vgg import Activation, small_vgg, vgg16_bn
+from lupi.loaders.images.decode import Fit
+from lupi.loaders.images.parts import DrawParts, ImageRows
+from lupi.loaders.images.split import ImageBatches
+from lupi.loaders.images.windows import Cropping
+from lupi.loaders.subsets import nested_rows, rows_with_xstar
+from lupi.networks.resnet import resnet18, resnet50
+from lupi.networks.vgg import Activation, small_vgg, vgg16_bn
 from lupi.records import Design, Metric
 from lupi.settings import Settings
 

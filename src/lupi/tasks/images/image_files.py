@@ -6,19 +6,19 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from lupi.data.findings import OnBad
-from lupi.data.images.cache import ImageSelection, Loaded, load
-from lupi.data.images.decode import Fit
-from lupi.data.images.layouts.index import Source
-from lupi.data.images.layouts.trees import open_tree
-from lupi.data.images.parts import DrawParts, fixed_parts
-from lupi.data.images.shards.format import is_sharded, read_content
-from lupi.data.images.shards.remote import is_url
-from lupi.data.images.shards.stream import Streamed, open_stream
-from lupi.data.images.shards.write import write_shards
-from lupi.data.images.windows import Cropping
-from lupi.data.images.writer import OnDecoded
 from lupi.errors import LupiError
+from lupi.loaders.findings import OnBad
+from lupi.loaders.images.cache import ImageSelection, Loaded, load
+from lupi.loaders.images.decode import Fit
+from lupi.loaders.images.layouts.index import Source
+from lupi.loaders.images.layouts.trees import open_tree
+from lupi.loaders.images.parts import DrawParts, fixed_parts
+from lupi.loaders.images.shards.format import is_sharded, read_content
+from lupi.loaders.images.shards.remote import is_url
+from lupi.loaders.images.shards.stream import Streamed, open_stream
+from lupi.loaders.images.shards.write import write_shards
+from lupi.loaders.images.windows import Cropping
+from lupi.loaders.images.writer import OnDecoded
 from lupi.records import Design
 from lupi.settings import Settings, TaskSettings
 from lupi.tasks.images.image import ImageNetworkSettings, ImageTask

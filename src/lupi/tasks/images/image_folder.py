@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from lupi.data.images.cache import Loaded
-from lupi.data.images.layouts.image_folder import ImageFolder
-from lupi.data.images.parts import DrawParts, drawn_parts
-from lupi.data.images.shards.stream import Streamed
+from lupi.loaders.images.cache import Loaded
+from lupi.loaders.images.layouts.image_folder import ImageFolder
+from lupi.loaders.images.parts import DrawParts, drawn_parts
+from lupi.loaders.images.shards.stream import Streamed
 from lupi.records import Design
 from lupi.tasks.images.image_files import ImageFilesSettings, ImageFilesTask
 

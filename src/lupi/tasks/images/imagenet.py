@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from lupi.data.images.layouts.imagenet import Imagenet
+from lupi.loaders.images.layouts.imagenet import Imagenet
 from lupi.tasks.images.image_files import ImageFilesSettings, ImageFilesTask
 
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from lupi.data.images.layouts.tiny_imagenet import TinyImagenet
+from lupi.loaders.images.layouts.tiny_imagenet import TinyImagenet
 from lupi.tasks.images.image_files import AugmentSettings, ImageFilesSettings, ImageFilesTask
 
 

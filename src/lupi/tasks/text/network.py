@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 from torch import nn
 
-from lupi.nn.networks.text import ConvEncoder, bag_of_words, encoder_network, import_encoder, lstm
+from lupi.networks.text import ConvEncoder, bag_of_words, encoder_network, import_encoder, lstm
 from lupi.settings import Settings
 
 N_CHANNELS = 64

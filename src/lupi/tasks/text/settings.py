@@ -5,8 +5,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from lupi.data.content import fingerprint_of
-from lupi.data.text.texts import TextFileSettings
+from lupi.loaders.content import fingerprint_of
+from lupi.loaders.text.texts import TextFileSettings
 from lupi.settings import TaskSettings
 from lupi.tasks.outcomes import Kind
 

@@ -22,15 +22,15 @@ from lupi.core import (
     XstarKind,
     derive_seed,
 )
-from lupi.data.content import fingerprint_of
-from lupi.data.subsets import nested_rows, rows_with_xstar
-from lupi.data.text.span_controls import control_regions, lexicon_regions, spread_over_words
-from lupi.data.text.text_rows import TextSplit
-from lupi.data.text.texts import Loaded, TextFileSettings, Texts, load_texts
-from lupi.data.text.word_list import read_word_list
-from lupi.data.text.word_vocabulary import choose_words
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
+from lupi.loaders.content import fingerprint_of
+from lupi.loaders.subsets import nested_rows, rows_with_xstar
+from lupi.loaders.text.span_controls import control_regions, lexicon_regions, spread_over_words
+from lupi.loaders.text.text_rows import TextSplit
+from lupi.loaders.text.texts import Loaded, TextFileSettings, Texts, load_texts
+from lupi.loaders.text.word_list import read_word_list
+from lupi.loaders.text.word_vocabulary import choose_words
 from lupi.records import Design
 from lupi.tasks.outcomes import Outcome, ScoredByOutcome
 from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network

@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lupi.data.text.parallel_text import Pairs
-from lupi.data.text.sentences import Ids
-from lupi.data.text.vocabulary import Vocabulary, learn_pieces, learn_words
-from lupi.data.xstar.sentence_vectors import FittedVectors, VectorFiles
+from lupi.loaders.text.parallel_text import Pairs
+from lupi.loaders.text.sentences import Ids
+from lupi.loaders.text.vocabulary import Vocabulary, learn_pieces, learn_words
+from lupi.loaders.xstar.sentence_vectors import FittedVectors, VectorFiles
 from lupi.tasks.translation.settings import TranslationSettings
 
 Part = Literal["train", "val", "test"]

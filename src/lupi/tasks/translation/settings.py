@@ -5,10 +5,10 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from lupi.data.content import fingerprint_of
-from lupi.data.findings import OnBad
-from lupi.data.text.parallel_text import find_text, split_name
-from lupi.data.xstar.sentence_vectors import file_of
+from lupi.loaders.content import fingerprint_of
+from lupi.loaders.findings import OnBad
+from lupi.loaders.text.parallel_text import find_text, split_name
+from lupi.loaders.xstar.sentence_vectors import file_of
 from lupi.settings import Settings, TaskSettings
 
 

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lupi.core import Control, Generated, Inputs, OutputKind, Places, Split, Splits, XstarKind
-from lupi.data.content import fingerprint_of
-from lupi.data.subsets import nested_rows, rows_with_xstar
-from lupi.data.text.parallel_text import Pairs, is_blank, read_pairs, split_name
-from lupi.data.text.sentences import Ids, SentenceSplit, to_learn
-from lupi.data.text.vocabulary import PAD, Vocabulary
-from lupi.data.xstar.controls import control_vectors
-from lupi.data.xstar.sentence_vectors import VectorFiles, Vectors
 from lupi.errors import LupiError
 from lupi.facts import Fact
+from lupi.loaders.content import fingerprint_of
+from lupi.loaders.subsets import nested_rows, rows_with_xstar
+from lupi.loaders.text.parallel_text import Pairs, is_blank, read_pairs, split_name
+from lupi.loaders.text.sentences import Ids, SentenceSplit, to_learn
+from lupi.loaders.text.vocabulary import PAD, Vocabulary
+from lupi.loaders.xstar.controls import control_vectors
+from lupi.loaders.xstar.sentence_vectors import VectorFiles, Vectors
 from lupi.records import Design, Metric
 from lupi.tasks.translation.learned_lines import LearnedLines, Part, Rows, learn_lines
 from lupi.tasks.translation.meteor import find_meteor, score_meteor

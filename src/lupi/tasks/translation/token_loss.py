@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from lupi.data.text.vocabulary import PAD
-from lupi.nn.networks.aligned import N_ALIGNED
+from lupi.loaders.text.vocabulary import PAD
+from lupi.networks.aligned import N_ALIGNED
 
 AT_ONCE = 64
 """Rows whose softmax is computed while they are in the processor's cache."""

@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from lupi.data.text.sentences import Ids, to_translate
-from lupi.data.text.vocabulary import END, PAD, START, Vocabulary
-from lupi.nn.networks.beam import beam_search
-from lupi.nn.networks.seq2seq import Seq2Seq
+from lupi.loaders.text.sentences import Ids, to_translate
+from lupi.loaders.text.vocabulary import END, PAD, START, Vocabulary
+from lupi.networks.beam import beam_search
+from lupi.networks.seq2seq import Seq2Seq
 from lupi.tasks.translation.settings import TranslationNetworkSettings, TranslationSettings
 
 AT_ONCE = 64

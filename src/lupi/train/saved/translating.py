@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from lupi.data.text.vocabulary import load_vocabulary
 from lupi.errors import LupiError
 from lupi.files import read_json
+from lupi.loaders.text.vocabulary import load_vocabulary
 from lupi.methods.registry import find_method
 from lupi.nn.sizes_alone import sizes_alone
 from lupi.tasks.translation.settings import TranslationNetworkSettings, TranslationSettings

@@ -1,0 +1,209 @@
+"""Images, in memory or memory-mapped, and the batches made of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from lupi.core import Batch, Control, Split
+from lupi.loaders.images.privileged import Regions, controlled_boxes, controlled_masks
+from lupi.loaders.images.windows import Cropping
+
+MAX_VALUES = 2**24
+"""Maximum number of pixel values for mean and standard deviation."""
+
+
+def max_images(n_channels: int, side: int) -> int:
+    """Return the number of images with `MAX_VALUES` pixel values, at least one."""
+    return max(1, MAX_VALUES // (n_channels * side * side))
+
+
+def mean_and_std(x: NDArray[np.uint8]) -> tuple[list[float], list[float]]:
+    """Return mean and standard deviation of each channel of images (N, C, S, S), in [0, 1].
+
+    Sums are integers, so the result does not depend on the order of the images.
+    """
+    values = x.astype(np.uint32)
+    n_values = values[:, 0].size
+    mean = values.sum((0, 2, 3), dtype=np.int64) / n_values
+    of_squares = (values * values).sum((0, 2, 3), dtype=np.int64) / n_values
+    std = np.sqrt(np.maximum(of_squares - mean**2, 0.0))
+    return (mean / 255).tolist(), (std / 255).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBatches:
+    """Contents of the batches of stored images: crops, labels and x* of some rows.
+
+    Args:
+        y: labels of the rows (N,).
+        cropping: stored size to image size; random in shuffled batches, else in the middle.
+        regions: x* of the rows, or None.
+        has_xstar: whether each row has x* (N,).
+        ten_crops: show x of shape (B, 10, C, size, size): corners and middle, also mirrored.
+    """
+
+    y: NDArray[np.int64]
+    cropping: Cropping
+    regions: Regions | None = None
+    has_xstar: NDArray[np.bool_] | None = None
+    ten_crops: bool = False
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether an image looks the same in every epoch, and is shown once."""
+        return self.cropping.is_fixed and not self.ten_crops
+
+    def batch(self, rows: NDArray[np.int64], stored: Tensor, generator: Generator | None) -> Batch:
+        """Show rows whose stored images (B, C, S, S) are given; augmented by a generator."""
+        n, y = len(rows), torch.from_numpy(self.y[rows])
+        if self.ten_crops:
+            crops = [self.cropping.cut(stored, windows) for windows in self.cropping.ten(n)]
+            return Batch(torch.stack(crops, 1).float() / 255, y)
+        windows = (
+            self.cropping.centre(n) if generator is None else self.cropping.random(n, generator)
+        )
+        x = self.cropping.cut(stored, windows).float() / 255
+        if self.regions is None or self.has_xstar is None:
+            return Batch(x, y)
+        mask = self.cropping.cut(self.regions.masks(rows), windows)
+        in_view = mask.flatten(1).any(1)  # a window may miss the object
+        return Batch(x, y, mask, torch.from_numpy(self.has_xstar[rows]) & in_view)
+
+
+class StoredImages(Protocol):
+    """The images of one part of a dataset, in memory or on disk."""
+
+    @property
+    def y(self) -> NDArray[np.int64]:
+        """Labels (N,)."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Channels, and height and width, as stored."""
+        ...
+
+    @property
+    def has_regions(self) -> bool:
+        """Whether any image has one."""
+        ...
+
+    def mean_and_std(self, rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
+        """Return mean and standard deviation of each channel in some images, in [0, 1]."""
+        ...
+
+    def first(self, n: int) -> NDArray[np.int64]:
+        """Return n rows that are fast to read."""
+        ...
+
+    def regions(
+        self, rows: NDArray[np.int64], control: Control, seed: int
+    ) -> tuple[Regions, NDArray[np.bool_]]:
+        """Return the x* of some rows under a control, and which of them have any."""
+        ...
+
+    def split(self, rows: NDArray[np.int64], shown: ImageBatches) -> Split:
+        """Return some rows as batches."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Images with labels, and boxes or masks for some or all of them."""
+
+    x: NDArray[np.uint8]
+    """(N, C, S, S)"""
+    y: NDArray[np.int64]
+    boxes: NDArray[Any]
+    """(N, 4) or (N, K, 4): x0, y0, x1, y1, end excluded; some may be empty"""
+    masks: NDArray[np.uint8] | None = None
+    """(N, S, S): 1 on the object; if given, boxes are not used"""
+    has_region: NDArray[np.bool_] | None = None
+    """(N,): which images have boxes or a mask; None: all"""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Channels, and height and width, as stored."""
+        return self.x.shape[1], self.x.shape[-1]
+
+    @property
+    def has_regions(self) -> bool:
+        """Whether any image has one."""
+        return self.has_region is None or bool(self.has_region.any())
+
+    def between(self, start: int, end: int) -> "Images":
+        """Return the images of consecutive rows."""
+        return Images(
+            self.x[start:end],
+            self.y[start:end],
+            self.boxes[start:end],
+            None if self.masks is None else self.masks[start:end],
+            None if self.has_region is None else self.has_region[start:end],
+        )
+
+    def mean_and_std(self, rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
+        """Return mean and standard deviation of each channel in some images, in [0, 1]."""
+        return mean_and_std(self.x[np.sort(rows[: max_images(*self.shape)])])
+
+    def first(self, n: int) -> NDArray[np.int64]:
+        """Return the first n rows."""
+        return np.arange(n)
+
+    def split(self, rows: NDArray[np.int64], shown: ImageBatches) -> "ImageSplit":
+        """Return some rows as batches."""
+        return ImageSplit(self.x, rows, shown)
+
+    def regions(
+        self, rows: NDArray[np.int64], control: Control, seed: int
+    ) -> tuple[Regions, NDArray[np.bool_]]:
+        """Return the x* of some rows under a control, and which of them have any."""
+        has = np.ones(len(rows), np.bool_) if self.has_region is None else self.has_region[rows]
+        if self.masks is not None:
+            return controlled_masks(self.masks, rows, has, control, seed), has
+        return controlled_boxes(self.boxes[rows], has, self.x.shape[-1], control, seed), has
+
+
+class ImageSplit:
+    """Rows of images, kept as bytes; windows and masks are made with each batch.
+
+    Args:
+        x: stored images (M, C, S, S), possibly memory-mapped.
+        rows: which of them are the rows (N,).
+        shown: contents of the batches.
+    """
+
+    def __init__(self, x: NDArray[np.uint8], rows: NDArray[np.int64], shown: ImageBatches) -> None:
+        self.x, self.rows, self.shown = x, rows, shown
+        self._whole: Batch | None = None
+        """All rows as one batch, if they are few and look the same in every epoch."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def y(self) -> NDArray[np.int64]:
+        """Labels of the rows, for which no image has to be read."""
+        return self.shown.y
+
+    def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
+        """Yield all rows: in order, or shuffled and augmented by the generator."""
+        n = len(self)
+        order = torch.arange(n) if shuffle is None else torch.randperm(n, generator=shuffle)
+        if self.shown.is_fixed and n <= max_images(*self.x.shape[1:3]):
+            if self._whole is None:
+                self._whole = self._show(torch.arange(n))
+            rows = self._whole if shuffle is None else self._whole.select(order)
+            for start in range(0, n, batch_size):
+                yield rows.select(slice(start, start + batch_size))
+            return
+        for some in torch.split(order, batch_size):
+            yield self._show(some, shuffle)
+
+    def _show(self, rows: Tensor, augmented_by: Generator | None = None) -> Batch:
+        some = rows.numpy()
+        return self.shown.batch(some, torch.from_numpy(self.x[self.rows[some]]), augmented_by)

@@ -1,0 +1,236 @@
+"""A table as data for a task: roles of columns, and the split of rows."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lupi.errors import LupiError
+from lupi.loaders.content import fingerprint_of
+from lupi.loaders.tables.answers import Answers, answers_of
+from lupi.loaders.tables.cells import BadCells, read_numbers
+from lupi.loaders.tables.division import Division, Part
+from lupi.loaders.tables.encoder import is_number, texts
+from lupi.loaders.tables.parts import PARTS, LabelledRows, design_of, division_of, official_split
+from lupi.loaders.tables.reading import list_columns, read_table
+from lupi.loaders.tables.settings import Kind, TableSettings
+from lupi.loaders.tables.weights import check_class_weights, read_weights
+from lupi.records import Design
+from lupi.settings import format_value, unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows with their targets, and how each seed splits them."""
+
+    given: Mapping[Part, LabelledRows]
+    """Rows by the part given by a file or column. Rows of `train` are split further into the
+    missing parts."""
+    division: Division
+    design: Design
+    kind: Kind
+    classes: tuple[str, ...]
+    """Empty for regression."""
+    features: tuple[str, ...]
+    privileged: tuple[str, ...]
+    bad_cells: tuple[BadCells, ...] = ()
+    answers: Answers | None = None
+    """How held-out items with several rows are scored."""
+
+    n_dropped: int = 0
+    """Number of dropped rows without a target."""
+
+    def draw(self, seed: int) -> dict[Part, LabelledRows]:
+        """Return the rows of a seed: the pool of training rows, validation and test rows."""
+        drawn = {
+            part: self.given["train"].take(rows) for part, rows in self.division.draw(seed).items()
+        }
+        parts = {part: drawn[part] if part in drawn else self.given[part] for part in PARTS}
+        if self.answers is None:
+            return parts
+        return {
+            part: rows if part == "train" else self.answers.scored_once(rows)
+            for part, rows in parts.items()
+        }
+
+
+def load_table(settings: TableSettings) -> Table:
+    """Read a table and determine the split of its rows; raise an error for unusable tables."""
+    if settings.content not in (None, fingerprint_of(settings.files)):
+        raise LupiError(f"{settings.path} has changed since this run was planned; plan it again")
+    how = (settings.separator, settings.header, settings.decimal, settings.encoding)
+    features = _features(settings, list_columns(settings.path, *how))
+    used = frozenset({*features, *settings.columns_beside})
+    frames = {
+        part: read_table(path, *how, columns=used, max_rows=settings.max_rows)
+        for part, path in zip(PARTS, (settings.path, settings.val, settings.test), strict=True)
+        if path is not None
+    }
+    for part, frame in frames.items():
+        path = settings.path if part == "train" else getattr(settings, part)
+        for name in (settings.target, *features, *settings.dividers.values()):
+            if name not in frame.columns:
+                raise LupiError(f"{path}: {unknown_name('column', name, list(frame.columns))}")
+    _refuse_decimal_commas(frames["train"], features, settings)
+    frames, bad_cells = _read_numbers(frames, features, settings)
+    kind = _kind(settings, frames["train"][settings.target])
+    n_before = sum(map(len, frames.values()))
+    if settings.missing_target == "drop":
+        frames = {
+            part: frame[~_is_missing(frame[settings.target], kind)]
+            for part, frame in frames.items()
+        }
+    for part, frame in frames.items():
+        path = settings.path if part == "train" else getattr(settings, part)
+        _check_target(frame[settings.target], kind, path, varies=part == "train")
+    classes: tuple[str, ...] = ()
+    if kind == "classification":
+        classes = tuple(sorted({t for t in texts(frames["train"][settings.target]) if t}))
+    if settings.split is not None:
+        frames = official_split(frames["train"], settings.split)
+    check_class_weights(settings, classes)
+    given = {
+        part: LabelledRows(
+            frame,
+            _targets(frame[settings.target], classes, part),
+            read_weights(frame, part, settings),
+        )
+        for part, frame in frames.items()
+    }
+    division = division_of(given, classes, settings)
+    return Table(
+        given,
+        division,
+        design_of(given, division, settings),
+        kind,
+        classes,
+        features,
+        settings.privileged,
+        bad_cells,
+        answers_of(given, classes, settings),
+        n_before - sum(map(len, frames.values())),
+    )
+
+
+def _refuse_decimal_commas(
+    frame: "pd.DataFrame", features: Sequence[str], settings: TableSettings
+) -> None:
+    """Raise an error for numbers with a decimal comma, which would count as categories."""
+    if settings.decimal != ".":
+        return
+    for name in (settings.target, *settings.privileged, *features):
+        values = frame[name].dropna()
+        if name in settings.categorical or is_number(values) or not len(values):
+            continue
+        if values.map(lambda v: isinstance(v, str) and bool(DECIMAL_COMMA.fullmatch(v))).all():
+            remedy = "convert it to numbers"
+            if settings.reads_csv:
+                remedy = "use --set task.decimal=',' (in Python, decimal=',')"
+            raise LupiError(
+                f"{settings.path}: column {name!r} has decimal commas, as in {values.iloc[0]!r}; "
+                f"{remedy}, or, if they are not numbers, use --set task.categorical='[{name}]' "
+                f"(in Python, categorical=[{name!r}])"
+            )
+
+
+def _read_numbers(
+    frames: "dict[Part, pd.DataFrame]", features: Sequence[str], settings: TableSettings
+) -> "tuple[dict[Part, pd.DataFrame], tuple[BadCells, ...]]":
+    """Convert columns that are numeric except for a few cells, over all files."""
+    read: dict[Part, pd.DataFrame] = {}
+    found: list[BadCells] = []
+    for part, frame in frames.items():
+        columns = [
+            name
+            for name in dict.fromkeys((*features, *settings.privileged))
+            if name in frame.columns and name not in settings.categorical
+        ]
+        read[part], bad = read_numbers(frame, columns, settings.decimal)
+        found += bad
+    return read, tuple(found)
+
+
+def _features(settings: TableSettings, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that are x, having checked that all named ones exist."""
+    named = {
+        "target": (settings.target,),
+        "privileged": settings.privileged,
+        "features": settings.features or (),
+        "ignore": settings.ignore,
+        "categorical": settings.categorical,
+        **{role: (name,) for role, name in settings.dividers.items()},
+        "weights": (settings.weights,) if settings.weights else (),
+    }
+    for role, names in named.items():
+        for name in names:
+            if name not in columns:
+                raise LupiError(f"{role}: {unknown_name('column', name, columns)}")
+            if name == settings.target and role != "target":
+                raise LupiError(f"{role}: {name!r} is the target; name other columns")
+    both = set(settings.ignore) & {*settings.privileged, *(settings.features or ())}
+    if both:
+        raise LupiError(f"ignore: {min(both)!r} is also privileged or a feature")
+    if settings.weights in (settings.features or ()):
+        raise LupiError(f"weights: {settings.weights!r} is also named as a feature; choose one")
+    apart = {*settings.columns_beside, *settings.ignore}
+    features = settings.features or tuple(name for name in columns if name not in apart)
+    if not features:
+        raise LupiError("no feature is left: use fewer privileged or ignored columns")
+    return features
+
+
+def _kind(settings: TableSettings, target: "pd.Series[Any]") -> Kind:
+    if settings.kind == "regression" and not is_number(target):
+        raise LupiError(
+            f"kind: regression needs numbers; target {settings.target!r} has "
+            f"{format_value(target.iloc[0])}"
+        )
+    if settings.kind != "auto":
+        return settings.kind
+    is_class = not is_number(target) or target.nunique() == 2
+    return "classification" if is_class else "regression"
+
+
+def _is_missing(target: "pd.Series[Any]", kind: Kind) -> NDArray[np.bool_]:
+    if kind == "regression" and is_number(target):
+        return np.asarray(~np.isfinite(target.to_numpy(dtype=np.float64, na_value=np.nan)))
+    return target.isna().to_numpy(dtype=np.bool_)
+
+
+def _check_target(target: "pd.Series[Any]", kind: Kind, path: Path, varies: bool) -> None:
+    if not len(target):
+        raise LupiError(f"{path}: target {target.name!r} is missing in every row")
+    bad = _is_missing(target, kind)
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0]) + 1
+        raise LupiError(
+            f"{path}: target {target.name!r} is missing or not finite in {bad.sum()} of "
+            f"{len(bad)} rows, the first of them row {first}: drop these rows, or let lupi do "
+            "it (task.missing_target=drop)"
+        )
+    if varies and target.nunique() < 2:
+        raise LupiError(
+            f"{path}: target {target.name!r} is {format_value(target.iloc[0])} in every row; there "
+            "is nothing to learn"
+        )
+
+
+def _targets(target: "pd.Series[Any]", classes: Sequence[str], part: str) -> NDArray[Any]:
+    """Return classes as integers, or numbers."""
+    if not classes:
+        return target.to_numpy(dtype=np.float64)
+    place = {name: i for i, name in enumerate(classes)}
+    found = [text or "" for text in texts(target)]
+    unknown = [text for text in found if text not in place]
+    if unknown:
+        raise LupiError(f"{part}: class {unknown[0]!r} of {target.name!r} is not in the train rows")
+    return np.array([place[text] for text in found], dtype=np.int64)

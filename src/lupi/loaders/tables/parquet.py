@@ -1,0 +1,85 @@
+"""A table from a Parquet file: the columns that are wanted, all rows or some drawn at random."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lupi.errors import LupiError
+from lupi.loaders.subsets import some_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_VALUES = 200_000_000
+"""Maximum number of values of a file, which may declare a billion rows in a few bytes."""
+
+
+def parquet_columns(path: Path) -> list[str]:
+    """Return the names of the columns, for which no row is read."""
+    return _columns(path, _opened(path))
+
+
+def read_parquet(
+    path: Path, columns: Collection[str] | None = None, max_rows: int | None = None
+) -> "pd.DataFrame":
+    """Return a table.
+
+    Args:
+        path: of the file.
+        columns: those to read, if they are there; None: all.
+        max_rows: as many rows, drawn at random, if there are more. Memory is needed for these and
+            for a part of the file.
+    """
+    file = _opened(path)
+    wanted = [name for name in _columns(path, file) if columns is None or name in columns]
+    n_rows = file.metadata.num_rows
+    n_read = n_rows if max_rows is None else min(n_rows, max_rows)
+    if n_read * len(wanted) > MAX_VALUES:
+        raise LupiError(
+            f"table {path} says that it has {n_rows:,} rows of {len(wanted)} columns; at most "
+            f"{MAX_VALUES:,} values are read: name fewer columns (task.features, task.ignore), or "
+            "draw some of the rows (task.max_rows)"
+        )
+    try:
+        frame: pd.DataFrame = (
+            file.read(columns=wanted).to_pandas()
+            if n_read == n_rows
+            else _some(file, wanted, n_read)
+        )
+    except Exception as error:  # a hostile file may raise anything inside pyarrow
+        raise LupiError(f"table {path} can't be read as Parquet: {error}") from None
+    return frame
+
+
+def _some(file: Any, columns: list[str], n: int) -> "pd.DataFrame":
+    """Read rows drawn at random, in the order of the file, a part of which is in memory."""
+    import pyarrow as pa
+
+    rows, start, found = some_rows(file.metadata.num_rows, n), 0, []
+    for batch in file.iter_batches(columns=columns):
+        here = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + len(batch))]
+        found.append(batch.take(pa.array(here - start)))
+        start += len(batch)
+    frame: pd.DataFrame = pa.Table.from_batches(found).to_pandas().reset_index(drop=True)
+    return frame
+
+
+def _opened(path: Path) -> Any:
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        return ParquetFile(path)
+    except Exception as error:  # a hostile file may raise anything inside pyarrow
+        raise LupiError(f"table {path} can't be read as Parquet: {error}") from None
+
+
+def _columns(path: Path, file: Any) -> list[str]:
+    """Return the names of the columns; what pandas keeps as names of rows is none."""
+    try:
+        index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+        names: list[str] = file.schema_arrow.names
+        return [name for name in names if name not in index]
+    except Exception as error:  # of a hostile file
+        raise LupiError(f"table {path} can't be read as Parquet: {error}") from None

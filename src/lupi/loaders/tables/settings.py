@@ -1,0 +1,199 @@
+"""Settings of a table: files, roles of columns, and the split of its rows."""
+
+import codecs
+import math
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from lupi.loaders.content import fingerprint_of
+from lupi.loaders.tables.reading import EXCEL, PARQUET
+from lupi.settings import TaskSettings
+
+Kind = Literal["classification", "regression"]
+Use = Literal["loss", "metrics"]
+
+
+class TableSettings(TaskSettings):
+    """Files, roles of columns, and the split of rows."""
+
+    name: Literal["table"] = "table"
+    path: Path
+    """CSV, Parquet (.parquet) or Excel (.xlsx)."""
+    target: str
+    """Column to predict."""
+    privileged: tuple[str, ...] = Field(min_length=1)
+    """Columns that are x*: known only in training."""
+    features: tuple[str, ...] | None = Field(None, min_length=1)
+    """Columns that are x; by default all others."""
+    ignore: tuple[str, ...] = ()
+    """Columns to drop, such as names or row numbers."""
+    categorical: tuple[str, ...] = ()
+    """Numeric columns to treat as categories."""
+    kind: Literal["auto"] | Kind = "auto"
+    """auto: classification for text, booleans or two values, regression for other numbers."""
+    metric: str | None = None
+    """Metric of the verdict; by default accuracy or r2. All metrics are recorded."""
+    weights: str | None = None
+    """Column with row weights: a row with weight 2 counts as two rows."""
+    weights_in: tuple[Use, ...] | None = Field(None, min_length=1)
+    """Where weights count: in the training `loss`, in the `metrics` of held-out rows, or, by
+    default, in both. A weight that is known afterwards only may be for metrics."""
+    class_weights: Literal["balanced"] | dict[str, float] | None = None
+    """Class weights in the training loss (1 if not given), or `balanced`: all classes of a run's
+    training rows count the same."""
+    val: Path | None = None
+    """A table with validation rows, the same for every seed."""
+    test: Path | None = None
+    """A table with test rows, the same for every seed."""
+    split: str | None = None
+    """Column with `train`, `val` or `test`: the official split, the same for every seed."""
+    groups: str | None = None
+    """Group column: rows with the same value, such as one person's, stay in one part."""
+    items: str | None = None
+    """Item column: rows with the same value are answers to one item, such as votes on an image.
+    They stay in one part, and a held-out item is scored once."""
+    gold: str | None = None
+    """Column with the true target of an item, used to score held-out items; by default the majority
+    of the answers, or the mean of numbers."""
+    time: str | None = None
+    """Column of numbers or dates: training rows precede validation rows, these test rows."""
+    val_frac: float = Field(0.2, gt=0, lt=1)
+    """Fraction of validation rows, unless a file or column gives them."""
+    test_frac: float = Field(0.3, gt=0, lt=1)
+    """Fraction of test rows, unless a file or column gives them."""
+    separator: str | None = Field(None, min_length=1, max_length=1)
+    """Column separator of a CSV; by default detected from its first lines."""
+    header: bool = True
+    """Whether a CSV's first line names the columns; otherwise they are named 0, 1, …."""
+    decimal: str = Field(".", min_length=1, max_length=1)
+    """Decimal separator of a CSV."""
+    encoding: str = "utf-8"
+    """Encoding of a CSV, such as latin-1, cp1252 or utf-16."""
+    max_rows: int | None = Field(None, ge=10)
+    """Rows of each file to work with, drawn at random, the same for every seed; by default all.
+    The others of a Parquet file take no memory."""
+    missing_target: Literal["stop", "drop"] = "stop"
+    """Rows whose target is missing or not finite: stop, or drop them."""
+    content: str | None = None
+    """Fingerprint of the files, filled in by lupi: a changed table is another run."""
+
+    @field_validator(
+        "target",
+        "privileged",
+        "features",
+        "ignore",
+        "categorical",
+        "split",
+        "groups",
+        "items",
+        "gold",
+        "time",
+        "weights",
+        mode="before",
+    )
+    @classmethod
+    def _names(cls, value: Any) -> Any:
+        """Convert numbers to names, and a single name to a list."""
+        if isinstance(value, list | tuple):
+            return tuple(str(name) for name in value)
+        return str(value) if isinstance(value, int) else value
+
+    @field_validator("encoding")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        try:
+            return codecs.lookup(value).name
+        except LookupError:
+            raise ValueError(f"unknown encoding {value!r}; try latin-1 or utf-16") from None
+
+    @field_validator("class_weights", mode="before")
+    @classmethod
+    def _classes(cls, value: Any) -> Any:
+        return {str(name): w for name, w in value.items()} if isinstance(value, dict) else value
+
+    @field_validator("class_weights")
+    @classmethod
+    def _positive(cls, value: Any) -> Any:
+        for name, weight in value.items() if isinstance(value, dict) else ():
+            if not 0 < weight < math.inf:
+                raise ValueError(f"class {name!r}: got {weight}; expected a finite number over 0")
+        return value
+
+    @field_validator("test_frac")
+    @classmethod
+    def _leaves_rows(cls, value: float, info: Any) -> float:
+        if value + info.data.get("val_frac", 0) >= 1:
+            raise ValueError("val_frac and test_frac must leave rows for training")
+        return value
+
+    @model_validator(mode="after")
+    def _weights_have_a_column(self) -> Self:
+        if self.weights_in is not None and self.weights is None:
+            raise ValueError("weights_in has no effect without weights: set their column")
+        return self
+
+    @model_validator(mode="after")
+    def _has_csv(self) -> Self:
+        is_parquet = all(path.suffix.lower() in PARQUET for path in self.files)
+        unused = () if self.reads_csv else ("separator", "decimal", "encoding")
+        for name in (*unused, *(("header",) if is_parquet else ())):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} has no effect: {self.path} is not CSV; remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _one_way_to_divide(self) -> Self:
+        if self.split is not None and (self.val or self.test):
+            raise ValueError("use either a split column or files for val and test, not both")
+        if self.time is not None and self.groups is not None:
+            raise ValueError("use either time or groups, not both")
+        if self.time is not None and self.items is not None:
+            raise ValueError("use either time or items, not both")
+        if self.gold is not None and self.items is None:
+            raise ValueError("gold needs a column with the items (`items`)")
+        if self.time is not None and self.split is not None:
+            raise ValueError("use either time or split, not both")
+        return self
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files the table is read from."""
+        return tuple(path for path in (self.path, self.val, self.test) if path is not None)
+
+    @property
+    def reads_csv(self) -> bool:
+        """Whether any file is CSV."""
+        return any(path.suffix.lower() not in (*PARQUET, *EXCEL) for path in self.files)
+
+    def weighs(self, use: Use) -> bool:
+        """Whether rows have weights in the loss, or in metrics."""
+        return self.weights is not None and (self.weights_in is None or use in self.weights_in)
+
+    @property
+    def together(self) -> str | None:
+        """Column whose rows of equal value stay in one part."""
+        return self.groups or self.items
+
+    @property
+    def dividers(self) -> dict[str, str]:
+        """Columns that determine the split, by setting."""
+        named = {
+            "split": self.split,
+            "groups": self.groups,
+            "items": self.items,
+            "gold": self.gold,
+            "time": self.time,
+        }
+        return {role: name for role, name in named.items() if name is not None}
+
+    @property
+    def columns_beside(self) -> tuple[str, ...]:
+        """Columns that are used but are not features."""
+        weights = (self.weights,) if self.weights else ()
+        return (self.target, *self.privileged, *self.dividers.values(), *weights)
+
+    def with_content(self) -> Self:
+        """Return the settings with the fingerprint of the files as they are now."""
+        return self.model_copy(update={"content": fingerprint_of(self.files)})

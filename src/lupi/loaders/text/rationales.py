@@ -1,0 +1,208 @@
+"""Rationales: the words that justify the label of a text, in several formats.
+
+| form       | a cell                                                                     |
+|------------|----------------------------------------------------------------------------|
+| `spans`    | `[[0, 12], [40, 51]]`: characters, the end excluded; or `{"start", "end"}` |
+| `snippets` | `["a silly film", "wooden acting"]`, or one snippet as plain text          |
+| `flags`    | `[0, 1, 1, 0]` or `0 1 1 0`: one number in [0, 1] per word                 |
+| `tags`     | the text itself: `a <r>silly film</r> that …`                              |
+
+Several annotators are a list with one entry each, or several columns. An empty cell or list means
+that the row has no rationale.
+"""
+
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lupi.loaders.text.tokens import Words
+
+Form = Literal["spans", "snippets", "flags", "tags"]
+Annotators = Literal["mean", "any"]
+"""How annotators are combined: the fraction that marked a word, or 1 if any did."""
+Span = tuple[int, int]
+
+
+class BadRationaleError(ValueError):
+    """A rationale that does not fit its text; the message says why."""
+
+
+def strip_tags(text: str, tags: Sequence[str]) -> tuple[str, list[Span]]:
+    """Return the text without tags, and the spans that they enclosed."""
+    mark = re.compile("<(/?)(" + "|".join(map(re.escape, tags)) + ")>")
+    parts: list[str] = []
+    spans: list[Span] = []
+    opened: tuple[str, int] | None = None
+    length = position = 0
+    for match in mark.finditer(text):
+        parts.append(text[position : match.start()])
+        length += len(parts[-1])
+        position = match.end()
+        closes, name = match.groups()
+        if not closes and opened is None:
+            opened = name, length
+        elif closes and opened is not None and opened[0] == name:
+            spans.append((opened[1], length))
+            opened = None
+        else:
+            inside = f"inside <{opened[0]}>" if opened else "without an opening tag"
+            raise BadRationaleError(f"tag {match[0]} {inside}, at character {match.start()}")
+    if opened is not None:
+        raise BadRationaleError(f"tag <{opened[0]}> is never closed")
+    return "".join([*parts, text[position:]]), spans
+
+
+def read_cell(cell: Any) -> Any:
+    """Return a cell as lists, numbers and strings; None if it is empty."""
+    if hasattr(cell, "tolist"):
+        cell = cell.tolist()
+    if isinstance(cell, str):
+        cell = cell.strip()
+        if cell.startswith("["):
+            try:
+                cell = json.loads(cell)
+            except (ValueError, RecursionError) as error:
+                raise BadRationaleError(f"it starts like a list but is not JSON: {error}") from None
+    if isinstance(cell, float) and np.isnan(cell):
+        return None
+    cell = _plain(cell)
+    return None if cell == "" or _is_empty(cell) else cell
+
+
+def find_form(cells: Iterable[Any]) -> Form | None:
+    """Return the form of a column's cells (from `read_cell`); None if all are empty.
+
+    Lists of pairs of numbers are spans, unless another row shows that they are the flags of
+    several annotators.
+    """
+    found: set[Form] = set()
+    for cell in cells:
+        if cell is None:
+            continue
+        leaf, lengths = cell, []
+        while isinstance(leaf, list) and leaf:
+            lengths.append({len(entry) if isinstance(entry, list) else -1 for entry in leaf})
+            leaf = next((entry for entry in leaf if entry != []), None)
+        if isinstance(leaf, str):
+            return "flags" if not lengths and _is_flags(leaf) else "snippets"
+        pairs = len(lengths) == 3 or (len(lengths) == 2 and lengths[0] <= {0, 2})
+        found.add("spans" if pairs else "flags")
+        if found == {"flags"}:
+            break
+    return "flags" if "flags" in found else next(iter(found), None)
+
+
+def mark_words(
+    cell: Any, form: Form, text: str, words: Words, how: Annotators
+) -> NDArray[np.float32]:
+    """Return the rationale weight of each word, (T,) in [0, 1].
+
+    Args:
+        cell: as `read_cell` returned it, not None.
+        form: of the cell.
+        text: the characters that spans refer to.
+        words: of the text.
+        how: several annotators become one.
+    """
+    marks = [_mark(entry, form, text, words) for entry in _annotators(cell, form)]
+    combined = np.max(marks, axis=0) if how == "any" else np.mean(marks, axis=0)
+    if not combined.any():
+        raise BadRationaleError("it marks no words of the text")
+    result: NDArray[np.float32] = combined.astype(np.float32)
+    return result
+
+
+def _annotators(cell: Any, form: Form) -> list[Any]:
+    """Return one entry per annotator."""
+    depth = 0
+    inner = cell
+    while isinstance(inner, list):
+        depth += 1
+        inner = next((entry for entry in inner if entry != []), None)
+    alone = {"spans": 2, "tags": 2, "snippets": 1, "flags": 1}[form]
+    if depth == 0:  # one snippet, or flags as text
+        return [[cell] if form == "snippets" else cell]
+    return list(cell) if depth > alone else [cell]
+
+
+def _mark(entry: Any, form: Form, text: str, words: Words) -> NDArray[np.float64]:
+    if form == "flags":
+        return _mark_flags(entry, text, words)
+    spans = _find_snippets(entry, text) if form == "snippets" else _check_spans(entry, text)
+    marks = np.zeros(len(words.words))
+    for start, end in spans:  # words that share a character with the span
+        marks[bisect_right(words.ends, start) : bisect_left(words.starts, end)] = 1.0
+    return marks
+
+
+def _check_spans(entry: Any, text: str) -> list[Span]:
+    spans = []
+    for span in entry if isinstance(entry, list) else [entry]:
+        whole = isinstance(span, list) and len(span) == 2 and all(type(n) is int for n in span)
+        if not whole:
+            raise BadRationaleError(f"expected spans [start, end] of whole numbers, got {span!r}")
+        start, end = span
+        if not 0 <= start < end <= len(text):
+            raise BadRationaleError(
+                f"span [{start}, {end}] does not fit a text of {len(text)} characters"
+            )
+        spans.append((start, end))
+    return spans
+
+
+def _find_snippets(entry: Any, text: str) -> list[Span]:
+    """Return every place of each snippet; case and the width of spaces do not matter."""
+    spans: list[Span] = []
+    for snippet in entry:
+        if not isinstance(snippet, str) or not snippet.split():
+            raise BadRationaleError(f"expected snippets of the text, got {snippet!r}")
+        pattern = r"\s+".join(map(re.escape, snippet.split()))
+        found = [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
+        if not found:
+            raise BadRationaleError(f"snippet {snippet[:60]!r} is not in the text")
+        spans += found
+    return spans
+
+
+def _mark_flags(entry: Any, text: str, words: Words) -> NDArray[np.float64]:
+    """Give each word the flag of the piece between spaces that it lies in."""
+    flags = entry.replace(",", " ").split() if isinstance(entry, str) else entry
+    try:
+        values = np.array(flags, dtype=np.float64)
+    except (ValueError, TypeError):
+        values = np.empty(0)
+    if values.ndim != 1 or not len(values) or not ((values >= 0) & (values <= 1)).all():
+        raise BadRationaleError(f"expected flags, numbers from 0 to 1, got {str(entry)[:60]!r}")
+    if len(values) == len(words.words):
+        return values
+    ends = [match.end() for match in re.finditer(r"\S+", text)]
+    if len(values) != len(ends):
+        raise BadRationaleError(
+            f"{len(values)} flags for a text of {len(ends)} words separated by spaces"
+        )
+    return values[[bisect_left(ends, end) for end in words.ends]]
+
+
+def _plain(value: Any) -> Any:
+    """Return nested arrays as lists, and {"start", "end"} as [start, end]."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict) and {"start", "end"} <= set(value):
+        return [value["start"], value["end"]]
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return value
+
+
+def _is_empty(value: Any) -> bool:
+    """Tell whether there is nothing in a list, and in the lists that it holds."""
+    return value is None or (isinstance(value, list) and all(map(_is_empty, value)))
+
+
+def _is_flags(text: str) -> bool:
+    return re.fullmatch(r"[01](?:\.\d*)?(?:[\s,]+[01](?:\.\d*)?)*", text) is not None

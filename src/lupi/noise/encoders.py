@@ -1,0 +1,133 @@
+"""Networks h* from x* to offsets of the log-variance from its prior."""
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.parameter import UninitializedParameter
+
+from lupi.nn.initialise import he_init
+
+N_WORDS = 2**15
+"""Number of words that `WordEncoder` distinguishes; larger vocabularies share offsets."""
+
+
+def _zero(layer: nn.Linear | nn.Conv1d | nn.Conv2d) -> nn.Module:
+    nn.init.zeros_(layer.weight)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def vector_encoder(n_in: int, n_out: int, n_hidden: int = 64) -> nn.Sequential:
+    """Map a vector (B, n_in) to units (B, n_out), initialised to zero (the prior)."""
+    return nn.Sequential(nn.Linear(n_in, n_hidden), nn.ReLU(), _zero(nn.Linear(n_hidden, n_out)))
+
+
+class LazyUnits(nn.Module):
+    """A linear layer (B, n_in) to (B, n_out), created at its first pass and initialised to zero.
+
+    Its weights can be passed to an optimizer before that, as with PyTorch's lazy layers, but
+    `n_out` must be set, because it does not follow from the input.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_out: int | None = None
+        self.weight: nn.Parameter | UninitializedParameter = UninitializedParameter()
+        self.bias: nn.Parameter | UninitializedParameter = UninitializedParameter()
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Map features to units."""
+        if isinstance(self.weight, UninitializedParameter):
+            assert self.n_out is not None
+            self._make(self.n_out, h.shape[-1])
+        return F.linear(h, self.weight, self.bias)
+
+    def _make(self, n_out: int, n_in: int) -> None:
+        for weight, shape in ((self.weight, (n_out, n_in)), (self.bias, (n_out,))):
+            assert isinstance(weight, UninitializedParameter)
+            weight.materialize(shape)
+            nn.init.zeros_(weight)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        saved = state.get(f"{prefix}weight")
+        if saved is not None and isinstance(self.weight, UninitializedParameter):
+            self._make(*saved.shape)
+        super()._load_from_state_dict(state, prefix, *rest)
+
+
+def lazy_vector_encoder(n_in: int, n_hidden: int = 64) -> nn.Sequential:
+    """Return a `vector_encoder` whose number of units is set later."""
+    return nn.Sequential(nn.Linear(n_in, n_hidden), nn.ReLU(), LazyUnits())
+
+
+def feature_encoders(n_in: int, n_units: list[int]) -> list[nn.Module]:
+    """Map features (B, n_in) to the units of consecutive fully connected layers.
+
+    Each encoder builds on the layer of the previous one: a tower of the same shape as the
+    student's, initialised after He et al., as in the paper.
+    """
+    encoders: list[nn.Module] = []
+    below: list[nn.Module] = []
+    for n_out in n_units:
+        layer = nn.Linear(n_in, n_out).apply(he_init)
+        encoders.append(nn.Sequential(*below, layer))
+        below = [*below, layer, nn.ReLU()]
+        n_in = n_out
+    return encoders
+
+
+class RegionEncoder(nn.Module):
+    """Map a region (B, C, *places) to (B, n_out, *places), initialised to zero (the prior).
+
+    Args:
+        n_in: channels of the region.
+        n_out: channels of the log-variance.
+        sizes: sizes of the places at the site, to which the region is averaged first.
+        n_hidden: channels in between, for a kernel above 1.
+        kernel: kernel size; with 1, h* sees only the place itself, and the log-variance is linear
+            in it, so it can't peak at places on the border.
+    """
+
+    def __init__(
+        self, n_in: int, n_out: int, sizes: tuple[int, ...], n_hidden: int = 16, kernel: int = 1
+    ) -> None:
+        super().__init__()
+        self.sizes = sizes if len(sizes) > 1 else None  # sequences differ in length
+        conv: type[nn.Conv1d | nn.Conv2d] = nn.Conv1d if len(sizes) == 1 else nn.Conv2d
+        if kernel == 1:
+            self.layers = _zero(conv(n_in, n_out, 1))
+        else:
+            self.layers = nn.Sequential(
+                conv(n_in, n_hidden, kernel, padding=kernel // 2),
+                nn.ReLU(),
+                _zero(conv(n_hidden, n_out, kernel, padding=kernel // 2)),
+            )
+
+    def forward(self, region: Tensor) -> Tensor:
+        """Resize to the places of the site, then convolve."""
+        if self.sizes is not None:
+            region = F.interpolate(region, self.sizes, mode="area")
+        offsets: Tensor = self.layers(region)
+        return offsets
+
+
+class WordEncoder(nn.Module):
+    """Map a rationale and its words (B, 2, T) to (B, 1, T), initialised to zero (the prior).
+
+    The log-variance of a word is that of its flag plus an offset of the word.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flag = nn.Conv1d(1, 1, 1)
+        _zero(self.flag)
+        self.word = nn.Embedding(N_WORDS, 1)
+        nn.init.zeros_(self.word.weight)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return the sum of the terms for the flag and the word."""
+        of_flag: Tensor = self.flag(seen[:, :1])
+        of_word: Tensor = self.word(seen[:, 1].long() % N_WORDS)  # (B, T, 1)
+        return of_flag + of_word.transpose(1, 2)

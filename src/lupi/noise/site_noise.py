@@ -1,0 +1,121 @@
+"""Heteroscedastic dropout at the sites of a network, one noise layer per site."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from lupi.core.whole_batch import WHOLE, WholeBatch
+from lupi.errors import LupiError
+from lupi.nn.layouts import SEQUENCE, SiteShape
+from lupi.nn.sites import attached, site_module
+from lupi.noise.dropout import HeteroscedasticDropout
+from lupi.noise.variances import Variance, bounded
+
+
+class NoisePass:
+    """One training pass of a network with noise."""
+
+    def __init__(
+        self, noise: "SiteNoise", seen: Mapping[str, Tensor], has: Tensor, whole: WholeBatch
+    ) -> None:
+        self._noise = noise
+        self._whole = whole
+        self._seen = seen
+        self._has = has
+        self._variances: dict[str, Variance] = {}
+
+    def at(self, site: str, h: Tensor) -> Tensor:
+        """Return the activations at a site with noise."""
+        seen, layer = self._seen[site], self._noise.at(site)
+        if len(h) not in (len(seen), layer.n_samples * len(seen)):
+            raise LupiError(
+                f"site {site}: activations of shape {tuple(h.shape)} for {len(seen)} rows of x*; "
+                "rows must be the first dimension (`batch_first=True` of an LSTM)"
+            )
+        try:
+            noisy, self._variances[site] = layer.sample(h, seen, self._has, self._whole)
+        except ValueError as error:
+            raise LupiError(f"site {site}: {error}") from error
+        return noisy
+
+    def penalty(self) -> Tensor:
+        """Return the penalty of each row, (B,), summed over the sites used in the pass."""
+        if not self._variances:
+            raise LupiError(
+                f"the forward pass used no site with noise: {', '.join(self._noise.sites)}; "
+                "name sites that the network uses"
+            )
+        variances = list(self._variances.values())
+        return self._noise.at(next(iter(self._variances))).reading.penalty(variances, self._whole)
+
+
+class SiteNoise(nn.ModuleDict):
+    """Noise layers by site name. They are not part of the network."""
+
+    def __init__(self, layers: Mapping[str, HeteroscedasticDropout]) -> None:
+        super().__init__({_key(site): layer for site, layer in layers.items()})
+        self.sites = tuple(layers)
+
+    def at(self, site: str) -> HeteroscedasticDropout:
+        """Return the noise layer of a site."""
+        layer = self[_key(site)]
+        assert isinstance(layer, HeteroscedasticDropout)
+        return layer
+
+    @contextlib.contextmanager
+    def on(
+        self,
+        net: nn.Module,
+        seen: Mapping[str, Tensor],
+        has: Tensor,
+        whole: WholeBatch = WHOLE,
+    ) -> Iterator[NoisePass]:
+        """Add noise at the sites of a network for a training pass inside the block.
+
+        Args:
+            net: The network; it does not change outside the block.
+            seen: what h* sees at each site, (B, ...).
+            has: (B,) bool, True where a row has x*.
+            whole: the batch that these rows are of.
+        """
+        noise_pass = NoisePass(self, seen, has, whole)
+        sites = {site: site_module(net, site) for site in self.sites}
+        with attached(sites, {site: partial(noise_pass.at, site) for site in sites}):
+            yield noise_pass
+
+    def set_strength(self, strength: float) -> None:
+        """Scale all variances by a factor in [0, 1], for warm-up."""
+        for site in self.sites:
+            self.at(site).strength = strength
+
+    @torch.no_grad()
+    def logvars(
+        self, shapes: Mapping[str, SiteShape], seen: Mapping[str, Tensor], has: Tensor
+    ) -> dict[str, Tensor]:
+        """Return log h*(x*) at each site for the rows that have x*.
+
+        Args:
+            shapes: of the activations at each site.
+            seen: what h* sees at each site, (B, ...).
+            has: (B,) bool, True where a row has x*.
+        """
+        logvars = {}
+        for site, xstar in seen.items():
+            h = has.new_empty(1).expand(len(xstar), *_shape_for(shapes[site], xstar))
+            logvars[site] = bounded(self.at(site).variance(h, xstar, has).logvar[has])
+        return logvars
+
+
+def _shape_for(found: SiteShape, xstar: Tensor) -> torch.Size:
+    """Return the shape at a site for these rows: texts differ in length from batch to batch."""
+    if found.layout == SEQUENCE and xstar.dim() == 3:
+        return torch.Size([xstar.shape[2], found.n_channels])
+    return found.shape
+
+
+def _key(site: str) -> str:
+    """Return a site's name as a key that nn.ModuleDict takes."""
+    return site.replace(".", "/")

@@ -1,0 +1,56 @@
+"""The roles of arms: reference, candidates and controls."""
+
+from collections.abc import Sequence
+
+from lupi.errors import LupiError
+from lupi.records import Arm
+from lupi.verdict.answer import ArmSummary
+
+REFERENCE_METHOD = "no-xstar"
+
+
+def find_reference(arms: Sequence[Arm]) -> Arm:
+    """Return the plain arm, with which others are compared."""
+    for arm in arms:
+        if arm.method == REFERENCE_METHOD and arm.control == "real":
+            return arm
+    raise LupiError(
+        f"the comparison has no plain model to compare others with; its arms are "
+        f"{', '.join(arm.name for arm in arms) or 'none'}: "
+        f"add one with method {REFERENCE_METHOD!r}"
+    )
+
+
+def is_candidate(arm: Arm | ArmSummary) -> bool:
+    """Whether this arm can show that x* helps: it trains with the real x* and predicts without."""
+    is_fair = not arm.sees_xstar_at_test and not arm.classical
+    return arm.uses_xstar and arm.control == "real" and is_fair
+
+
+def own_controls(arm: Arm, arms: Sequence[Arm]) -> list[Arm]:
+    """Return the controls of this arm with replaced x*, such as `<arm>/shuffled`."""
+    return [
+        other
+        for other in arms
+        if other.control != "real"
+        and other.method == arm.method
+        and other.name == f"{arm.name}/{other.control}"
+    ]
+
+
+def controls(arm: Arm, arms: Sequence[Arm]) -> list[Arm]:
+    """Return the arms to compare this one with, the reference first.
+
+    Arms that can't show that x* helps (controls, arms without x*, oracles, classical models) are
+    compared with the reference only. A classical model is no control: it says nothing about x*.
+    """
+    reference = find_reference(arms)
+    if not is_candidate(arm):
+        return [] if arm == reference else [reference]
+    without = [
+        other
+        for other in arms
+        if not other.uses_xstar and not other.classical and other != reference
+    ]
+    own = [other for other in own_controls(arm, arms) if other.uses_xstar]
+    return [reference, *without, *own]

@@ -1,0 +1,152 @@
+"""Warnings that a reader should know before trusting a verdict."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from lupi.design import Design
+from lupi.records import Arm, ComparisonRecord
+from lupi.verdict.answer import ArmSummary, Cell, Tuning
+from lupi.verdict.judging import Rule, judge_questions
+from lupi.verdict.roles import is_candidate, own_controls
+from lupi.verdict.scores import Scores
+from lupi.verdict.verdict import seeds_needed
+from lupi.verdict.words.headline import at_sizes
+
+MUCH_OVERLAP = 1 / 3
+"""Share of common rows between two seeds above which a warning is given."""
+
+
+def cautions(
+    record: ComparisonRecord,
+    scores: Scores,
+    arms: Sequence[ArmSummary],
+    rule: Rule,
+    failed: Sequence[str],
+) -> Iterator[str]:
+    """Yield the warnings of a judged comparison, starting with those about the records."""
+    yield from record.warnings
+    yield from scores.warnings
+    if missing := _counted(arms, lambda cell: cell.n_missing):
+        yield (
+            f"missing results ({len(record.runs)} runs planned): {missing}; "
+            "arms are compared on their common seeds"
+        )
+    if failed:
+        yield f"failed runs: {', '.join(failed)}; see failure.txt in their folders"
+    if diverged := _counted(arms, lambda cell: cell.n_diverged):
+        yield f"diverged runs (they count with their score): {diverged}"
+    real = [arm for arm in arms if arm.control == "real"]
+    if collapsed := _counted(real, lambda cell: cell.n_collapsed):
+        yield f"collapsed runs (their noise no longer depends on x*): {collapsed}"
+    if same := _listed(arms, _is_repeated):
+        yield (
+            f"identical scores for all seeds: {same}; such seeds are not replicates, so "
+            "differences between two such arms get no verdict"
+        )
+    if few := _listed(arms, lambda cell: cell.verdict == "underpowered"):
+        yield (
+            f"underpowered: {few}; a verdict needs at least "
+            f"{seeds_needed(1, rule.looks.first_share)} common seeds of the arm and its controls"
+        )
+    yield from _about_replicates(rule.design, scores.sizes)
+    if unlearned := _listed(arms, lambda cell: _no_better_than_trivial(cell, scores)):
+        yield (
+            f"no better than a predictor that ignores x (score {scores.trivial:.3g}): {unlearned}"
+        )
+    yield from _beaten_networks(record.arms, scores, rule)
+    if bare := [
+        arm for arm in record.arms if is_candidate(arm) and not own_controls(arm, record.arms)
+    ]:
+        yield _without_control(bare)
+
+
+def tuning_cautions(tuning: Tuning | None) -> Iterator[str]:
+    """Yield warnings about how the settings were chosen."""
+    if tuning is None:
+        yield (
+            "untuned: differences may come from the choice of settings; add `tuning:` to the "
+            "settings file, or describe there how the settings were chosen"
+        )
+        return
+    counts = Counter(trial.arm for trial in tuning.candidates)
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{arm} {n}" for arm, n in counts.items())
+        yield f"unequal numbers of tuning candidates: {listed}"
+    if tuning.shared:
+        yield "controls use the settings chosen for the real x*, which favours x*"
+    if not tuning.is_done:
+        yield "tuning is unfinished: arms are shown with their initial settings"
+
+
+def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:
+    if cell.mean is None or scores.trivial is None:
+        return False
+    return scores.sign * cell.mean <= scores.sign * scores.trivial
+
+
+def _is_repeated(cell: Cell) -> bool:
+    return cell.n_seeds > 1 and len(set(cell.scores.values())) == 1
+
+
+def _about_replicates(design: Design | None, sizes: Sequence[int]) -> Iterator[str]:
+    """Yield warnings about rows that seeds share."""
+    if design is None:
+        yield (
+            "it is unknown how training rows were drawn: seeds are treated as independent "
+            "replicates"
+        )
+        return
+    if whole := [size for size in sizes if design.is_whole_pool(size)]:
+        yield (
+            f"all seeds train on the same rows at {at_sizes(whole)}: verdicts there apply to "
+            f"{design.scope(whole[0])}"
+        )
+    shared = {size: design.overlap(size) for size in sizes if not design.is_whole_pool(size)}
+    if much := [size for size, overlap in shared.items() if overlap > MUCH_OVERLAP]:
+        shares = ", ".join(f"{shared[size]:.0%}" for size in much)
+        yield (
+            f"training sets of two seeds share {shares} of their rows at {at_sizes(much)}: "
+            "intervals there are widened accordingly"
+        )
+
+
+def _beaten_networks(arms: Sequence[Arm], scores: Scores, rule: Rule) -> Iterator[str]:
+    """Yield warnings about classical models that are better than every network."""
+    networks = [arm for arm in arms if not arm.classical and not arm.sees_xstar_at_test]
+    rivals = {arm.name: [n.name for n in networks] if arm.classical else [] for arm in arms}
+    judged = judge_questions(scores, arms, rivals, rule)
+    for arm in (arm for arm in arms if arm.classical):
+        beaten = [
+            size
+            for (name, size), found in judged.items()
+            if name == arm.name and found.verdict == "better than plain"
+        ]
+        if beaten:
+            yield (
+                f"{arm.name} is better than every network at {at_sizes(beaten)}: prefer it there, "
+                "whether or not x* helps networks"
+            )
+
+
+def _without_control(arms: Sequence[Arm]) -> str:
+    names = ", ".join(arm.name for arm in arms)
+    has = "has" if len(arms) == 1 else "have"
+    return (
+        f"{names} {has} no control with replaced x*: a gain may come from the extra capacity; "
+        "add `controls: [shuffled]`"
+    )
+
+
+def _counted(arms: Sequence[ArmSummary], count: Callable[[Cell], int]) -> str:
+    """Return `het-dropout 2 at n = 75, 1 at n = 300; oracle 1 at n = 75`, or nothing."""
+    counts = {
+        arm.name: [f"{count(cell)} at n = {cell.size}" for cell in arm.cells if count(cell)]
+        for arm in arms
+    }
+    return "; ".join(f"{name} {', '.join(found)}" for name, found in counts.items() if found)
+
+
+def _listed(arms: Sequence[ArmSummary], applies: Callable[[Cell], bool]) -> str:
+    """Return `het-dropout at n = 75, 300; oracle at n = 75`, or nothing."""
+    sizes = {arm.name: [cell.size for cell in arm.cells if applies(cell)] for arm in arms}
+    return "; ".join(f"{name} at {at_sizes(found)}" for name, found in sizes.items() if found)

@@ -1,0 +1,185 @@
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import lupi
+from lupi.errors import LupiError
+from lupi.verdict.summary import summarise
+
+from .comparisons import around, comparison
+
+ARMS = ("plain", "noise", "ours")
+SIZES = {100: 0.5, 200: 0.55, 400: 0.6}
+GAINS = {"plain": 0.0, "noise": 0.02, "ours": 0.06}
+
+
+def columns(
+    n_seeds: int = 8, sizes: dict[int, float] = SIZES, more: dict[str, float] | None = None
+) -> dict[str, Any]:
+    rows = [
+        (arm, size, seed, score)
+        for size, mean in sizes.items()
+        for arm, gain in {**GAINS, **(more or {})}.items()
+        for seed, score in enumerate(around(mean + gain, n_seeds))
+    ]
+    return dict(
+        zip(("arm", "size", "seed", "score"), map(list, zip(*rows, strict=True)), strict=True)
+    )
+
+
+def judge(scores: Any = None, **options: Any) -> Any:
+    given = {"method": "ours", "controls": ["plain", "noise"], "metric": "accuracy"} | options
+    return lupi.judge(columns() if scores is None else scores, **given)
+
+
+def test_a_better_method_is_found_better() -> None:
+    judgement = judge()
+    assert judgement.verdicts == {("ours", size): "helps" for size in SIZES}
+    assert judgement.headline == (
+        "ours is better than every control at 3 of 3 sizes: +4.0 points of accuracy over the "
+        "strongest (noise) at n = 400, 95 % interval +3.8 to +4.2, p = 0.0098; "
+        "neither plain nor noise reaches this score at a measured size."
+    )
+
+
+def test_the_engine_says_the_same_of_the_same_scores() -> None:
+    results = {
+        "no-xstar": {100: around(0.5), 200: around(0.55)},
+        "gaussian-dropout": {100: around(0.52), 200: around(0.56)},
+        "het-dropout": {100: around(0.6), 200: around(0.57)},
+    }
+    summary = summarise(comparison(results))
+    rows = [
+        (arm, size, seed, score)
+        for arm, by_size in results.items()
+        for size, scores in by_size.items()
+        for seed, score in enumerate(scores)
+    ]
+    names = ("arm", "size", "seed", "score")
+    judged = lupi.judge(
+        dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)),
+        method="het-dropout",
+        controls=["no-xstar", "gaussian-dropout"],
+        metric="accuracy",
+        design=comparison(results).design,
+    )
+    for ours, theirs in zip(summary.arms, judged.arms, strict=True):
+        scored = [replace(cell, recorded={}) for cell in ours.cells]  # runs have other scores, too
+        assert list(theirs.cells) == scored
+
+
+def test_without_sizes() -> None:
+    scores = columns(sizes={100: 0.5})
+    del scores["size"]
+    judgement = judge(scores)
+    assert judgement.verdicts == {("ours", 0): "helps"}
+    assert "n = " not in judgement.headline
+
+
+def test_lower_may_be_better() -> None:
+    scores = columns()
+    scores["score"] = [1 - score for score in scores["score"]]
+    judgement = judge(scores, metric="error", higher_is_better=False)
+    assert set(judgement.verdicts.values()) == {"helps"}
+
+
+def test_several_methods_have_controls_of_their_own() -> None:
+    scores = columns(more={"theirs": 0.01, "theirs, shuffled": 0.01})
+    judgement = judge(
+        scores,
+        method=["ours", "theirs"],
+        controls={"ours": ["plain", "noise"], "theirs": ["plain", "theirs, shuffled"]},
+    )
+    assert judgement.verdicts["ours", 100] == "helps"
+    theirs = next(arm for arm in judgement.arms if arm.name == "theirs")
+    assert [d.other for d in theirs.cells[0].differences] == ["plain", "theirs, shuffled"]
+
+
+def test_looks_cost() -> None:
+    few = judge(columns(n_seeds=6))
+    assert few.verdicts["ours", 100] == "helps"
+    again = judge(columns(n_seeds=6), looks=[4, 6])
+    assert again.verdicts["ours", 100] == "underpowered"
+
+
+def test_overlap_widens() -> None:
+    alone, shared = judge(), judge(design=lupi.Design(n_pool=500, test="fixed"))
+    widths = [judged.arms[-1].cells[-1].deciding.interval for judged in (alone, shared)]
+    assert widths[1][1] - widths[1][0] > 2 * (widths[0][1] - widths[0][0])
+
+
+def test_a_frame_goes_in_and_comes_out() -> None:
+    pd = pytest.importorskip("pandas")
+    judgement = judge(pd.DataFrame(columns()))
+    frame = judgement.to_frame()
+    decided = frame[(frame.arm == "ours") & frame.is_strongest]
+    assert list(decided["size"]) == [100, 200, 400]
+    assert (decided.low > 0).all()
+    assert list(decided.against) == ["noise"] * 3
+
+
+def test_numbers_of_a_frame_become_plain_ones() -> None:
+    pd = pytest.importorskip("pandas")
+    document = judge(pd.DataFrame(columns())).to_dict()
+    assert json.loads(json.dumps(document))["arms"][0]["cells"][0]["size"] == 100
+
+
+def test_it_can_be_read_anywhere() -> None:
+    judgement = judge()
+    text, html = str(judgement), judgement._repr_html_()
+    for part in (judgement.headline, "better than plain", "noise"):
+        assert part in text
+        assert part in html
+    assert json.loads(json.dumps(judgement.to_dict()))["headline"] == judgement.headline
+
+
+def test_a_missing_score_is_a_missing_run() -> None:
+    scores = columns()
+    scores["score"][0] = float("nan")
+    judgement = judge(scores)
+    assert judgement.warnings == ("no finite score for plain, size 100, seed 0: a missing run",)
+    assert judgement.arms[0].cells[0].n_missing == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "our"}, "no arm is called `our`"),
+        ({"controls": ["plain", "nois"]}, "no arm is called `nois`"),
+        ({"controls": []}, "ours has none; give at least the plain reference"),
+        ({"controls": ["plain", "ours"]}, "ours can't be a control of itself"),
+        ({"looks": [8, 6]}, "looks: expected increasing numbers of seeds"),
+        (
+            {"method": ["ours", "noise"], "controls": {"ours": ["plain"], "noise": ["ours"]}},
+            "the first control is the reference, the same for all methods",
+        ),
+    ],
+)
+def test_mistakes_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(LupiError, match=message):
+        judge(**options)
+
+
+def test_wrong_columns_are_named() -> None:
+    with pytest.raises(LupiError, match="no column 'seed'"):
+        judge({"arm": ["a"], "score": [1.0], "sede": [0]})
+    with pytest.raises(LupiError, match="a size is a number of training rows; got 'large'"):
+        judge(columns() | {"size": ["large"] * len(columns()["arm"])})
+    scores = columns()
+    scores["score"] = scores["score"][:-1]
+    with pytest.raises(LupiError, match="different lengths"):
+        judge(scores)
+    twice = {name: [*values, values[0]] for name, values in columns().items()}
+    with pytest.raises(LupiError, match="two rows for arm plain, size 100, seed 0"):
+        judge(twice)
+
+
+def test_it_needs_no_torch() -> None:
+    code = (
+        "import sys, lupi; lupi.judge; sys.exit('torch' in sys.modules or 'pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
