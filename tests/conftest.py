@@ -104,6 +104,12 @@ Here = Callable[..., tuple[int, str, str]]
 """Arguments to exit code, stdout and stderr."""
 
 
+@pytest.fixture(autouse=True)
+def nothing_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test allows, the next one does not."""
+    monkeypatch.setattr("lupi.permission._allowed", set())
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
     """The command inside this process, in a folder of its own."""

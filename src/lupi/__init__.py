@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lupi.interface.result import Comparison
     from lupi.nn.sites import Site, find_sites
     from lupi.noise import HeteroscedasticDropout, RegionPrior
+    from lupi.permission import allow
     from lupi.ship.student import load_student
     from lupi.tasks.datasets import DatasetTask
     from lupi.verdict.judge import judge
@@ -35,6 +36,7 @@ _HOMES = {
     "RegionPrior": "lupi.noise",
     "SVMPlus": "lupi.classical.svm_plus",
     "Site": "lupi.nn.sites",
+    "allow": "lupi.permission",
     "attach": "lupi.attached",
     "compare": "lupi.interface.compare",
     "find_sites": "lupi.nn.sites",
@@ -58,6 +60,7 @@ __all__ = [
     "SVMPlus",
     "Site",
     "__version__",
+    "allow",
     "attach",
     "compare",
     "find_sites",

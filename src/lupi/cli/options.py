@@ -7,6 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from lupi.errors import LupiError
+from lupi.permission import allow, allow_texts_in
+
+
+def _allow(names: list[str] | None) -> list[str] | None:
+    allow(*(names or ()))
+    return names
+
 
 DATA = "Columns of your own table or texts"
 
@@ -124,6 +131,16 @@ Sets = Annotated[
         help="Change a setting, such as `train.epochs=20`. May be given several times.",
     ),
 ]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="NAME",
+        callback=_allow,
+        help="Allow code, a shell command or a URL that the settings or the run name, such as "
+        "`package.module:function`; exactly that name. May be given several times.",
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder for the records. By default runs/NAME.")]
 Workers = Annotated[
     int | None,
@@ -175,7 +192,9 @@ def changes(set_: list[str] | None, device: str | None) -> dict[str, Any]:
     """Return the settings that --set and --device change."""
     from lupi.settings import read_changes
 
-    return read_changes(set_ or []) | ({} if device is None else {"train.device": device})
+    given = read_changes(set_ or [])
+    allow_texts_in(given)
+    return given | ({} if device is None else {"train.device": device})
 
 
 def seed_budget(until_decided: bool, max_seeds: int | None) -> bool | int:

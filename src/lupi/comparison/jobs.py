@@ -16,6 +16,8 @@ class Job:
     run_id: str
     settings: dict[str, Any]
     folder: Path
+    allowed: tuple[str, ...] = ()
+    """What the user allows the settings to name: see `lupi.permission`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from lupi.comparison.jobs import Engine, Event, Job
 from lupi.comparison.plan import Plan
 from lupi.comparison.tuning import with_changes
 from lupi.errors import LupiError
+from lupi.permission import allowed_names
 from lupi.records import (
     ComparisonRecord,
     Looks,
@@ -74,7 +75,9 @@ def missing_jobs(plan: Plan, folder: Path) -> list[Job]:
     runs, records = (plan.runs, record.runs) if plan.is_tuned else (plan.trials, record.trials)
     finished = {run.plan.run_id for run in records if run.result is not None}
     jobs = {
-        planned.run_id: Job(planned.run_id, run.resolved(), folder / planned.run_id)
+        planned.run_id: Job(
+            planned.run_id, run.resolved(), folder / planned.run_id, allowed_names()
+        )
         for planned, run in runs
         if planned.run_id not in finished
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lupi.comparison.jobs import Event, Job, record_failure
+from lupi.permission import allow
 from lupi.tasks.registry import TaskLoader
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
@@ -20,6 +21,7 @@ _tasks = TaskLoader()
 
 def run_job(job: Job, on_epoch: Callable[[dict[str, Any]], None] = lambda row: None) -> Event:
     """Execute a job and return how it ended. An exception is recorded and ends this run only."""
+    allow(*job.allowed)
     try:
         settings = RunSettings.model_validate(job.settings)
         result = run(settings, job.folder, on_epoch=on_epoch, load=_tasks.load)

@@ -1,11 +1,10 @@
 """Settings files that come with lupi, found by names such as `tiny/sizes`."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from lupi.errors import LupiError
-from lupi.settings import override, read_yaml, unknown_name
+from lupi.settings import read_yaml, unknown_name
 
 FOLDER = Path(__file__).parent
 
@@ -32,6 +31,6 @@ def find_settings(given: Path) -> Path:
     )
 
 
-def read_settings(given: Path, changes: Sequence[str] = ()) -> dict[str, Any]:
-    """Read a file of the user's or of lupi's, and apply each change `a.b=c`."""
-    return override(read_yaml(find_settings(given)), changes)
+def read_settings(given: Path) -> dict[str, Any]:
+    """Read a file of the user's or of lupi's."""
+    return read_yaml(find_settings(given))

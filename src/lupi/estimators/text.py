@@ -21,6 +21,7 @@ from lupi.loaders.text.text_rows import TextSplit
 from lupi.loaders.text.tokens import locate_words, split_words
 from lupi.loaders.text.word_vocabulary import WordVocabulary, choose_words
 from lupi.nn.gaussian import moments
+from lupi.permission import allow
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.train.settings import TrainSettings
 
@@ -111,6 +112,7 @@ class LupiTextEstimator(LupiEstimator):
         network = {"name": self.network, **self._given("n_channels", "dropout")}
         if ":" in self.network:
             network |= {"name": "own", "encoder": self.network}
+            allow(self.network)  # the caller names it in Python
         return TextsInMemory(
             TextSplit(
                 [numbers[i] for i in train],

@@ -15,6 +15,7 @@ from lupi.interface.console import silenced
 from lupi.interface.result import Comparison
 from lupi.interface.running import DEFAULT_BUDGET, run_comparison
 from lupi.interface.sources import settings_from
+from lupi.permission import allow_texts_in
 
 Names = str | Sequence[str]
 
@@ -112,6 +113,7 @@ def compare(
         raise LupiError("give either callback or tensorboard, not both")
     replaced = {"sizes": _plain(sizes), "seeds": _plain(seeds), "train.device": device}
     every = {**(changes or {}), **{key: v for key, v in replaced.items() if v is not None}}
+    allow_texts_in(every)
     place = Path(folder) if folder is not None else None
     with silenced(quiet), torch.random.fork_rng(devices=[]):  # the caller's draws do not change
         raw = settings_from(data, columns, every, place, arms)

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from lupi.errors import LupiError
 from lupi.nn.sites import Site
+from lupi.permission import require_permission
 
 
 class TextNetwork(nn.Module):
@@ -161,7 +162,11 @@ class AttendedLSTM(nn.Module):
 
 
 def import_encoder(name: str, n_words: int) -> nn.Module:
-    """Return the encoder that `package.module:function` makes for word numbers below `n_words`."""
+    """Return the encoder that `package.module:function` makes for word numbers below `n_words`.
+
+    Nothing is imported unless the user allowed that name.
+    """
+    require_permission(name, "network.encoder", "would run code")
     module, _, function = name.partition(":")
     try:
         encoder = getattr(importlib.import_module(module), function)(n_words)

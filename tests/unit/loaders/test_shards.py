@@ -17,6 +17,7 @@ from torch import Tensor
 from lupi.core import Batch, Control, Split
 from lupi.errors import LupiError
 from lupi.loaders.images.shards import stream
+from lupi.permission import allow
 from lupi.tasks.images.image import ImageTask
 from lupi.tasks.images.image_files import ImageFilesSettings, shard_images
 from lupi.tasks.images.image_folder import ImageFolderSettings
@@ -172,24 +173,27 @@ def test_from_a_url(
 ) -> None:
     expected = whole(both[1].splits(13, 0).train, torch.Generator().manual_seed(0))
     for root in (address, f"{address}/{{}}?signed=1"):
+        with pytest.raises(LupiError, match=r"would be fetched.*--allow"):
+            task_of(settings_of(root, on_bad="skip"))
+        allow(root)
         train = task_of(settings_of(root, on_bad="skip")).splits(13, 0).train
         assert torch.equal(whole(train, torch.Generator().manual_seed(0)).x, expected.x)
+    allow(f"{address}/nowhere")
     with pytest.raises(LupiError, match=r"nowhere/shards.json can't be read"):
         task_of(settings_of(f"{address}/nowhere"))
 
 
-def test_a_command_runs_only_if_the_environment_allows_it(
-    made: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_command_runs_only_if_the_user_allows_it(made: tuple[Path, Path], tmp_path: Path) -> None:
     root = f"pipe:touch {tmp_path / 'ran'}; cat {made[1]}/{{}}"
-    with pytest.raises(LupiError, match=r"is a shell command.*LUPI_ALLOW_PIPES=1"):
+    with pytest.raises(LupiError, match=r"is a shell command.*--allow"):
         task_of(settings_of(root, on_bad="skip"))
     assert not (tmp_path / "ran").exists()
-    monkeypatch.setenv("LUPI_ALLOW_PIPES", "1")
+    allow(root)
     assert len(whole(task_of(settings_of(root, on_bad="skip")).splits(13, 0).train).y) == 13
 
 
 def test_a_url_of_another_kind() -> None:
+    allow("gopher://x")
     with pytest.raises(LupiError, match=r"gopher://x can't be opened; webdataset supports .*https"):
         task_of(settings_of("gopher://x"))
 

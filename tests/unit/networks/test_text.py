@@ -15,6 +15,7 @@ from lupi.networks.text import (
 )
 from lupi.nn.layouts import site_shapes
 from lupi.nn.sites import attached, find_sites
+from lupi.permission import allow
 
 X = torch.tensor([[1, 2, 3, 2, 0], [4, 0, 5, 6, 1]])
 
@@ -131,6 +132,7 @@ def make_nothing(n_words: int) -> int:
 
 
 def test_own_encoders_are_imported_and_checked() -> None:
+    allow(f"{__name__}:make_conv")
     encoder = import_encoder(f"{__name__}:make_conv", 7)
     assert encoder_network(encoder, 2, 0.1)(X).shape == (2, 2)
     with pytest.raises(LupiError, match=r"it returned \(2, 3\); expected a tensor"):
@@ -141,6 +143,9 @@ def test_own_encoders_are_imported_and_checked() -> None:
         ("no_such_module:make", "No module named"),
         ("", "expected package.module:function"),
     ):
+        with pytest.raises(LupiError, match="is named in a file and would run code"):
+            import_encoder(name, 7)
+        allow(name)
         with pytest.raises(LupiError, match=message):
             import_encoder(name, 7)
 

@@ -12,6 +12,7 @@ import pytest
 from conftest import Here
 from lupi.errors import LupiError
 from lupi.loaders.text.made_reviews import write_reviews
+from lupi.permission import allow
 from lupi.ship.export import export
 from lupi.ship.student import load_student
 from lupi.train.run import run
@@ -139,6 +140,7 @@ def test_bad_texts_stop_or_are_skipped(finished: Path, tmp_path: Path, here: Her
 
 
 def test_an_own_encoder_is_exported_as_onnx_alone(tmp_path: Path) -> None:
+    allow("test_text_students:make_encoder")
     folder = trained(tmp_path, {"name": "own", "encoder": "test_text_students:make_encoder"})
     with pytest.raises(LupiError, match="export it as ONNX"):
         load_student(folder)

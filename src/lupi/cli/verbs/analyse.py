@@ -9,7 +9,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from lupi.cli.options import Json
+from lupi.cli.options import Allow, Json
 from lupi.cli.output import print_json
 from lupi.interface.console import print_message, stderr
 
@@ -22,6 +22,7 @@ def analyse(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the page. By default RUN/analysis.")
     ] = None,
+    allow: Allow = None,
     as_json: Json = False,
 ) -> None:
     """Show what the noise of a trained run learned from x*.

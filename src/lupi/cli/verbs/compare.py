@@ -35,6 +35,7 @@ def compare(
     until_decided: options.UntilDecided = False,
     max_seeds: options.MaxSeeds = None,
     set_: options.Sets = None,
+    allow: options.Allow = None,
     device: options.Device = None,
     out: options.Out = None,
     workers: options.Workers = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from lupi.cli.options import Json, Sets
+from lupi.cli.options import Allow, Json, Sets, changes
 from lupi.cli.output import print_json, resumable
 from lupi.interface.console import print_message, progress_bar
 
@@ -31,6 +31,7 @@ def shard(
     out: Annotated[Path, typer.Option(help="Folder for the shards.")],
     shard_size: Annotated[int, typer.Option(min=1, help="Images per shard.")] = 2000,
     set_: Sets = None,
+    allow: Allow = None,
     as_json: Json = False,
 ) -> None:
     """Write the images of a task, with labels and boxes, into webdataset shards.
@@ -44,8 +45,9 @@ def shard(
     `lupi compare paper/sizes --set task.root=/data/shards`
     """
     from lupi.configs import read_settings
+    from lupi.settings import assign
 
-    raw = read_settings(settings, set_ or [])
+    raw = assign(read_settings(settings), changes(set_, None))
 
     from lupi.comparison.settings import (
         ComparisonSettings,  # seconds: not before the file was found

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 from rich.markup import escape
 
-from lupi.cli.options import Json
+from lupi.cli.options import Allow, Json
 from lupi.cli.output import print_json
 from lupi.interface.console import print_message, stderr
 
@@ -29,6 +29,7 @@ def export(
     seed: Annotated[
         int | None, typer.Option(help="Seed of a comparison. By default the best.")
     ] = None,
+    allow: Allow = None,
     as_json: Json = False,
 ) -> None:
     """Write the student of a run to a folder, without data, method or x*.

@@ -49,6 +49,7 @@ def plan(
         typer.Option(help="Pilot size; may be given several times. By default all sizes."),
     ] = None,
     set_: options.Sets = None,
+    allow: options.Allow = None,
     device: options.Device = None,
     out: options.Out = None,
     workers: options.Workers = None,

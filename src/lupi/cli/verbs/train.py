@@ -45,6 +45,7 @@ def train(
     size: Annotated[int | None, typer.Option(help="Training rows. By default the largest.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed. By default the first.")] = None,
     set_: options.Sets = None,
+    allow: options.Allow = None,
     device: options.Device = None,
     out: options.Out = None,
     as_json: options.Json = False,

@@ -1,19 +1,18 @@
 """Files below a root that is a folder or a URL.
 
 If a root contains `{}`, the file name is inserted there; otherwise it is appended after a slash.
-URLs are opened by webdataset. A `pipe:` is a shell command, by which a settings file could run
-anything: it is opened only if the environment allows it.
+URLs are opened by webdataset, and only if the user allows that root: a settings file or a run's
+folder may name a server, or a shell command (`pipe:`).
 """
 
-import os
 import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from lupi.errors import LupiError
+from lupi.permission import require_permission
 
-ALLOW_PIPES = "LUPI_ALLOW_PIPES"
 PIECE = 2**20
 
 
@@ -32,11 +31,8 @@ def open_file(root: str, name: str) -> Any:
     path = file_name(root, name)
     if not is_url(root):
         return Path(path).open("rb")
-    if root.startswith("pipe:") and os.environ.get(ALLOW_PIPES) != "1":
-        raise LupiError(
-            f"task.root: {root} is a shell command. If you trust it, allow "
-            f"such roots with {ALLOW_PIPES}=1 in the environment"
-        )
+    runs = "is a shell command" if root.startswith("pipe:") else "would be fetched"
+    require_permission(root, "task.root", runs)
     try:
         from webdataset.gopen import gopen, gopen_schemes
     except ModuleNotFoundError:
