@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-EXTRAS := ray,slurm,meteor,features,examples,notebook
+EXTRAS := ray,slurm,features,examples,notebook
 
 LOWEST := $(VENV)-lowest
 
@@ -22,14 +22,15 @@ test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow --numprocesses auto --dist worksteal
 
 test-extras: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]" \
+		-e "src/lupi_paper[meteor]"
 	$(BIN)/python -m pytest -m "extra and not slow" --numprocesses auto
 
 # The lowest versions that pyproject.toml allows: an environment of its own, with the CUDA build of torch (5 GB).
 test-lowest:
 	$(PYTHON) -m venv $(LOWEST)
 	$(PYTHON) tests/lowest.py > $(LOWEST)/pins.txt
-	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(LOWEST)/pins.txt -e . \
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(LOWEST)/pins.txt -e . -e src/lupi_paper \
 		pytest pytest-xdist hypothesis "setuptools<82"
 	$(LOWEST)/bin/python -m pytest -m "not slow and not extra" -k "not export and not onnx and not pinned" \
 		-o filterwarnings=default \
@@ -57,9 +58,9 @@ format: $(READY)
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml src/lupi_paper/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]" -e src/lupi_paper
 	@touch $(READY)
 
 clean:

@@ -88,13 +88,6 @@ def _one_thread() -> None:
 
 
 @pytest.fixture
-def small_bench(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `lupi bench` measures, on a network and images that take little time."""
-    monkeypatch.setattr("lupi.bench.images.NETWORK", "small-vgg")
-    monkeypatch.setattr("lupi.bench.images.N_STORED", 64)
-
-
-@pytest.fixture
 def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans that are less sure and take little time."""
     monkeypatch.setattr("lupi.verdict.statistics.power.N_SIMULATIONS", 80)

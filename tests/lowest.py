@@ -5,12 +5,15 @@ import sys
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("distributed", "translation", "excel", "figures", "shards")
+EXTRAS = ("distributed", "excel", "figures", "shards")
 """Not onnx, which needs a newer torch than the rest."""
 
-project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-extras = project["optional-dependencies"]
-for line in (*project["dependencies"], *(line for extra in EXTRAS for line in extras[extra])):
+root = Path(__file__).parents[1]
+project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+paper = tomllib.loads((root / "src/lupi_paper/pyproject.toml").read_text())["project"]
+lines = [*project["dependencies"], *(line for line in paper["dependencies"] if line != "lupi")]
+lines += [line for extra in EXTRAS for line in project["optional-dependencies"][extra]]
+for line in lines:
     if not re.fullmatch(r"[\w.-]+>=[\w.]+", line):
         sys.exit(f"pyproject.toml: {line} has no lower bound")
     print(line.replace(">=", "=="))

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from lupi.tasks.translation.settings import TranslationNetworkSettings, TranslationSettings
-from lupi.tasks.translation.task import TranslationTask
+from lupi_paper.translation.settings import TranslationNetworkSettings, TranslationSettings
+from lupi_paper.translation.task import TranslationTask
 
 NOUNS = ("dog", "cat", "man", "tree", "boat", "girl", "hat", "car")
 N_LINES = {"train": 60, "val": 12, "test": 10}

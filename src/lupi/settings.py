@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from types import UnionType
-from typing import Any, Self, Union, get_args, get_origin
+from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -48,6 +48,8 @@ class TaskSettings(Settings):
 
     name: str
     """Name of the task. Each task allows its own only."""
+    student_command: ClassVar[str | None] = None
+    """Command that uses the students of this task, if `lupi export` can't export them."""
 
     def with_content(self) -> Self:
         """Return the settings with a fingerprint of the data as they are now, if files hold them.

@@ -254,7 +254,7 @@ SHARD_ROWS = (
     "sha256 = hashlib.sha256((path / 'rows.safetensors').read_bytes()).hexdigest()\n"
     "_read_rows(name, sha256, (50_000, 1, 1), 8, 'crop')",
 )
-TEXT = ("from lupi.loaders.text.parallel_text import read_lines", "read_lines(path)")
+TEXT = ("from lupi_paper.translation.text.parallel_text import read_lines", "read_lines(path)")
 RECORD = ("from lupi.files import read_json", "read_json(path)")
 BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
     (yaml_laughs, ".yaml", YAML, "expands to more than 100,000 values"),

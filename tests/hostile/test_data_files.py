@@ -27,12 +27,12 @@ from lupi.loaders.images.layouts.tiny_imagenet import TinyImagenet
 from lupi.loaders.images.layouts.trees import open_tree
 from lupi.loaders.tables.settings import TableSettings
 from lupi.loaders.text.made_reviews import COLUMNS, make_review
-from lupi.loaders.text.parallel_text import read_lines
-from lupi.loaders.xstar.sentence_vectors import VectorFiles
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.tasks.text.task import TextTask
+from lupi_paper.translation.text.parallel_text import read_lines
+from lupi_paper.translation.text.sentence_vectors import VectorFiles
 from made_images import annotation
 from made_reviews import settings_of
 from made_table import HEADER, rows

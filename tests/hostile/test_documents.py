@@ -27,8 +27,8 @@ from lupi.ship.manifest import write_manifest
 from lupi.ship.pick import pick_run
 from lupi.train.run import run
 from lupi.train.saved.finished import STUDENT, read_finished
-from lupi.train.saved.translating import load_translator
 from lupi.verdict.summary import summarise, to_json
+from lupi_paper.translation.saved import load_translator
 from made_records import ARMS, make_records
 from made_runs import run_from
 from made_students import image_run, table_run

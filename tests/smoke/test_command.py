@@ -39,7 +39,6 @@ VERBS = [
     "methods",
     "analyse",
     "bounds",
-    "bench",
 ]
 
 

@@ -62,7 +62,7 @@ LUPI = list(
 )
 
 
-@pytest.mark.usefixtures("small_bench", "few_simulations")
+@pytest.mark.usefixtures("few_simulations")
 def test_lupi_commands(tmp_path: Path, here: Here) -> None:
     """In the order of the pages, as a reader would; training is cut short, nothing else."""
     assert LUPI
@@ -85,8 +85,6 @@ def test_lupi_commands(tmp_path: Path, here: Here) -> None:
             and "--print-settings" not in arguments
         ):
             arguments += [word for change in SHORT for word in ("--set", change)]
-        if arguments[0] == "bench":
-            arguments += ["--rounds", "2", "--batch-size", "2"]
         code, stdout, stderr = here(*arguments)
         assert code == 0, f"{command}\n{stderr}"
         if redirect:
@@ -118,13 +116,14 @@ def test_every_setting_is_documented() -> None:
     from lupi.methods.registry import methods
     from lupi.settings import Settings
     from lupi.tasks.images.image_files import AugmentSettings
-    from lupi.tasks.registry import TASKS
-    from lupi.theory.curves import BoundSettings
+    from lupi.tasks.registry import find_task, task_names
     from lupi.train.settings import TrainSettings
+    from lupi_paper.theory.curves import BoundSettings
 
     page = (ROOT / "docs/settings.md").read_text()
     models: list[type[Settings]] = [AugmentSettings, TrainSettings]
-    models += [settings for task in TASKS.values() for settings in (task.Settings, task.Network)]
+    tasks = [find_task(name) for name in task_names()]
+    models += [settings for task in tasks for settings in (task.Settings, task.Network)]
     models += [model.Settings for model in CLASSICAL.values()]
     for model in models:
         for key in model.model_fields:

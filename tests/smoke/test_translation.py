@@ -140,7 +140,7 @@ def test_bytes_that_are_not_text_end_in_a_message(folder: Path) -> None:
 
 def test_folders_that_do_not_translate(folder: Path, tmp_path: Path) -> None:
     from lupi.errors import LupiError
-    from lupi.train.saved.translating import load_translator
+    from lupi_paper.translation.saved import load_translator
 
     with pytest.raises(LupiError, match="holds 5 runs; give one of them"):
         load_translator(folder / "runs/texts")

@@ -7,11 +7,10 @@ from rich.markup import escape
 
 from lupi import __version__
 from lupi.cli.output import closed_pipe_ends_quietly, print_json
+from lupi.cli.plugin_verbs import add_plugin_verbs
 from lupi.cli.torchrun import n_processes, report_once
 from lupi.cli.verbs import (
     analyse,
-    bench,
-    bounds,
     compare,
     data,
     demo,
@@ -22,7 +21,6 @@ from lupi.cli.verbs import (
     predict,
     report,
     train,
-    translate,
 )
 from lupi.errors import LupiError
 from lupi.interface.console import print_message
@@ -47,15 +45,13 @@ for verb in (
     report.report,
     export.export,
     predict.predict,
-    translate.translate,
     features.features,
     methods.methods,
     analyse.analyse,
-    bounds.bounds,
-    bench.bench,
 ):
     app.command()(verb)
 app.add_typer(data.app, name="data")
+add_plugin_verbs(app)
 
 
 @app.callback(invoke_without_command=True)

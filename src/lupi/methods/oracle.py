@@ -9,7 +9,7 @@ features and x*. In translation, x* changes the first state of the decoder inste
 Campbell, EMNLP 2017).
 """
 
-from typing import cast
+from typing import Protocol, cast
 
 import torch
 from pydantic import Field
@@ -18,8 +18,6 @@ from torch import Tensor, nn
 from lupi.core import Batch, Losses, Method, Task
 from lupi.errors import LupiError
 from lupi.loaders.xstar.restrict import restrict
-from lupi.networks.seq2seq import Seq2Seq
-from lupi.networks.vector_started import VectorStarted
 from lupi.nn.taps import layer_inputs, linear_layers, try_pass
 from lupi.settings import Settings
 
@@ -30,6 +28,14 @@ class OracleSettings(Settings):
     n_hidden: int = Field(64, ge=1)
     """Units of the hidden layer that combines x* with the features, if x* is a vector; not used
     in translation."""
+
+
+class _SeesVector(Protocol):
+    """A network for tokens, which knows how a vector changes it."""
+
+    def with_vector(self, n_vector: int) -> nn.Module:
+        """Return this network, with a vector as second input."""
+        ...
 
 
 class OracleNetwork(nn.Module):
@@ -93,7 +99,7 @@ class Oracle(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: OracleSettings) -> None:
         whole = (
-            VectorStarted(cast(Seq2Seq, net), task.xstar_dim)
+            cast(_SeesVector, net).with_vector(task.xstar_dim)
             if task.output_kind == "tokens"
             else OracleNetwork(net, task, settings.n_hidden)
         )

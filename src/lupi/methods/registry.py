@@ -1,4 +1,4 @@
-"""Methods by name: every `Method` that a file in these folders defines."""
+"""Methods by name: every `Method` of a file in these folders, and those of plug-ins."""
 
 import importlib
 import inspect
@@ -12,6 +12,7 @@ from torch import nn
 import lupi.methods
 from lupi.core import Method, Task
 from lupi.errors import LupiError
+from lupi.plugins import in_lupi_paper, load_plugin, plugins
 from lupi.settings import Settings, unknown_name
 
 
@@ -24,13 +25,16 @@ def methods() -> dict[str, type[Method]]:
         for _, cls in inspect.getmembers(module, inspect.isclass):
             if issubclass(cls, Method) and cls.__module__ == module.__name__:
                 found[cls.name] = cls
+    for name, entry in plugins("lupi.methods").items():
+        found.setdefault(name, load_plugin(entry))
     return dict(sorted(found.items()))
 
 
 def find_method(name: str) -> type[Method]:
     """Return the method of this name."""
     if name not in methods():
-        raise LupiError(unknown_name("method", name, list(methods())))
+        hint = in_lupi_paper("lupi.methods", name)
+        raise LupiError(hint or unknown_name("method", name, list(methods())))
     return methods()[name]
 
 

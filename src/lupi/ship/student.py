@@ -126,8 +126,8 @@ def load_network(description: Description, path: Path) -> nn.Module:
 def describe_run(folder: Path) -> Description:
     """Return the description of a finished run's student; raise if it can't predict without x*."""
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
-    if settings.task.name == "translation":
-        raise LupiError(f"{folder} is a translation run: use `lupi translate`")
+    if command := settings.task.student_command:
+        raise LupiError(f"{folder} is a {settings.task.name} run: use `{command}`")
     if settings.task.name == "own":
         raise LupiError(
             f"{folder} is a run of a task defined in Python: use lupi.compare(…).student() there"

@@ -1,4 +1,4 @@
-"""Tasks by name."""
+"""Tasks by name: those of lupi and of plug-ins."""
 
 import copy
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Any
 from lupi.core import Task
 from lupi.errors import LupiError
 from lupi.loaders.images.writer import OnDecoded
+from lupi.plugins import in_lupi_paper, load_plugin, plugins
 from lupi.settings import Settings, TaskSettings, format_value, unknown_name
 from lupi.tasks.images.digits import DigitsTask
 from lupi.tasks.images.image_files import (
@@ -22,7 +23,6 @@ from lupi.tasks.images.tiny_imagenet import TinyImagenetTask
 from lupi.tasks.own import OwnTask, OwnTaskSettings
 from lupi.tasks.table import TableTask
 from lupi.tasks.text.task import TextTask
-from lupi.tasks.translation.task import TranslationTask
 
 TASKS: dict[str, type[Any]] = {
     "digits": DigitsTask,
@@ -31,9 +31,24 @@ TASKS: dict[str, type[Any]] = {
     "image-folder": ImageFolderTask,
     "table": TableTask,
     "text": TextTask,
-    "translation": TranslationTask,
     "own": OwnTask,
 }
+
+
+def task_names() -> list[str]:
+    """Return the names of all tasks."""
+    return [*TASKS, *(name for name in plugins("lupi.tasks") if name not in TASKS)]
+
+
+def find_task(name: str) -> type[Any]:
+    """Return the class of a task."""
+    if name in TASKS:
+        return TASKS[name]
+    if name in plugins("lupi.tasks"):
+        cls: type[Any] = load_plugin(plugins("lupi.tasks")[name])
+        return cls
+    hint = in_lupi_paper("lupi.tasks", name)
+    raise LupiError(f"task.name: {hint or unknown_name('task', name, task_names())}")
 
 
 def parse_task(raw: Any) -> TaskSettings:
@@ -41,22 +56,20 @@ def parse_task(raw: Any) -> TaskSettings:
     if not isinstance(raw, Mapping):
         raise LupiError(f"task: expected keys and values, got {format_value(raw)}")
     if "name" not in raw:
-        raise LupiError(f"task.name: is required; known tasks: {', '.join(TASKS)}")
-    if not isinstance(raw["name"], str) or raw["name"] not in TASKS:
-        raise LupiError(f"task.name: {unknown_name('task', str(raw['name']), list(TASKS))}")
-    settings: TaskSettings = TASKS[raw["name"]].Settings.parse(raw, "task")
+        raise LupiError(f"task.name: is required; known tasks: {', '.join(task_names())}")
+    settings: TaskSettings = find_task(str(raw["name"])).Settings.parse(raw, "task")
     return settings
 
 
 def parse_network(task: TaskSettings, raw: Any) -> Settings:
     """Return the settings of a task's network."""
-    settings: Settings = TASKS[task.name].Network.parse(raw, "network")
+    settings: Settings = find_task(task.name).Network.parse(raw, "network")
     return settings
 
 
 def build_task(task: TaskSettings, network: Settings) -> Task:
     """Build a task from its settings."""
-    built: Task = TASKS[task.name](task, network)
+    built: Task = find_task(task.name)(task, network)
     return built
 
 

@@ -62,7 +62,7 @@ def test_bfloat16_trains_where_the_machine_has_it(tmp_path: Path) -> None:
 def test_a_decoder_with_input_feeding_trains_in_bfloat16(tmp_path: Path) -> None:
     exact, short, similarity = run_in_bfloat16(
         "import torch\n"
-        "from lupi.networks.seq2seq import Seq2Seq\n"
+        "from lupi_paper.translation.networks.seq2seq import Seq2Seq\n"
         "torch.manual_seed(0)\n"
         "net = Seq2Seq(11, 13, 16, input_feeding=True).eval()\n"
         "x = (torch.randint(1, 11, (4, 5)), torch.randint(1, 13, (4, 6)))\n"

@@ -118,6 +118,7 @@ def compare_and_print(
     """Run a comparison as `lupi.compare` does, and print its verdict."""
     from lupi.interface.compare import seed_budget
     from lupi.interface.running import run_comparison
+    from lupi.tasks.registry import find_task
 
     command = shlex.join(["lupi", *sys.argv[1:]])
     with silenced(quiet):
@@ -126,7 +127,7 @@ def compare_and_print(
             result = run_comparison(raw, out, engine, budget, command, tensorboard=tensorboard)
         print_verdict(result, as_json)
         print_message(f"report: {result.folder / 'report.html'}")
-        if raw["task"]["name"] != "translation":  # whose student is used by `lupi translate`
+        if find_task(raw["task"]["name"]).Settings.student_command is None:
             print_message(f"to export a student: lupi export {result.folder} --out FOLDER")
     if not result.is_complete:
         n_all = len(result.record.runs)

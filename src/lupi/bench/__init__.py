@@ -1,1 +1,0 @@
-"""Benchmarks: ratios of times, measured alternately in one process."""

@@ -1,0 +1,1 @@
+"""Networks for translation: encoder, decoder and beam search."""

@@ -1,0 +1,1 @@
+"""Parallel text, vocabularies, and vectors of sentences."""
