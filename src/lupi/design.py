@@ -50,7 +50,8 @@ class Design:
         if self.is_whole_pool(size):
             data = "this training set"
         elif self.time is not None:
-            data = f"later rows, in order of {self.time}"
+            new = "" if self.groups is None else f" of new groups ({self.groups})"
+            data = f"later rows{new}, in order of {self.time}"
         elif self.groups is not None:
             data = f"new groups ({self.groups}) like these"
         else:

@@ -64,7 +64,7 @@ Groups = Annotated[
     str | None,
     typer.Option(
         help="Group column: rows with the same value, such as one person's, are never "
-        "split between training and test (tables only).",
+        "split between training and test (tables and texts).",
         metavar="COLUMN",
         rich_help_panel=DATA,
     ),
@@ -90,7 +90,7 @@ Gold = Annotated[
 Time = Annotated[
     str | None,
     typer.Option(
-        help="Time column: training rows precede test rows (tables only).",
+        help="Time column: training rows precede test rows (tables and texts).",
         metavar="COLUMN",
         rich_help_panel=DATA,
     ),
@@ -98,7 +98,7 @@ Time = Annotated[
 Split = Annotated[
     str | None,
     typer.Option(
-        help="Column with train, val or test for each row (tables only).",
+        help="Column with train, val or test for each row (tables and texts).",
         metavar="COLUMN",
         rich_help_panel=DATA,
     ),

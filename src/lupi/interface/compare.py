@@ -62,13 +62,13 @@ def compare(
         rationale: column with the rationales, which are x* (texts only).
         ignore: columns to drop, such as names or row numbers (tables).
         groups: column whose rows of equal value, such as those of one person, are never divided
-            between training and test (tables).
+            between training and test.
         items: column whose rows of equal value are answers to one item: never divided, and scored
             once (tables).
         gold: column with an item's true target, to score against; by default what its answers say
             together (tables).
-        time: column by which training rows precede test rows (tables).
-        split: column that says train, val or test for each row (tables).
+        time: column by which training rows precede test rows.
+        split: column that says train, val or test for each row.
         weights: column that says how much a row counts (tables).
         arms: names of arms to keep, or of other methods to add with a shuffled control; or the
             settings of all arms, by name. The plain model, `no-xstar`, is always among them.

@@ -10,7 +10,7 @@ from lupi.errors import LupiError
 
 URL = re.compile(r"[a-z][a-z0-9+]+:/", re.IGNORECASE)
 TEXT_ONLY = ("text", "rationale")
-TABLE_ONLY = ("privileged", "ignore", "groups", "items", "gold", "time", "split", "weights")
+TABLE_ONLY = ("privileged", "ignore", "items", "gold", "weights")
 
 Columns = Mapping[str, Any]
 """Settings of the task, such as the roles of columns; None: not given."""

@@ -19,10 +19,10 @@ from torch import Tensor, nn
 from lupi.core import Batch, Control, OneOutputPerRow, OutputKind, Places, Splits, XstarKind
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
+from lupi.loaders.division import Part
 from lupi.loaders.subsets import nested_rows, rows_with_xstar
 from lupi.loaders.tables.cells import odd_columns
 from lupi.loaders.tables.columns import load_table
-from lupi.loaders.tables.division import Part
 from lupi.loaders.tables.encoder import MAX_PRIVILEGED, TableEncoder, column_kinds
 from lupi.loaders.tables.leaks import find_leaks
 from lupi.loaders.tables.parts import LabelledRows

@@ -144,6 +144,22 @@ def test_rows_in_order_of_time(path: Path) -> None:
     assert "later rows, in order of sent" in design.scope(20)
 
 
+def test_later_rows_of_known_groups_are_left_out(tmp_path: Path) -> None:
+    made = [[*row, f"p{i // 4}" if i % 7 else "always"] for i, row in enumerate(rows())]
+    made = with_column(made, "sent", [f"2024-{1 + i // 20:02}-{1 + i % 20:02}" for i in range(120)])
+    path = write_csv(tmp_path / "a.csv", made, [*HEADER, "person"])
+    table = load_table(settings_of(path, time="sent", groups="person"))
+    parts = table.draw(0)
+    train, val, test = (part.frame["sent"] for part in parts.values())
+    assert max(train) < min(val)
+    assert max(val) < min(test)
+    people = [set(part.frame["person"]) for part in parts.values()]
+    assert sum(map(len, people)) == len(set.union(*people))
+    assert "always" in people[0]
+    assert table.division.left_out == 120 - len(train) - len(val) - len(test) > 0
+    assert "later rows of new groups (person), in order of sent" in table.design.scope(20)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -151,7 +167,7 @@ def test_rows_in_order_of_time(path: Path) -> None:
         ({"time": "weight"}, "time: column 'weight' is empty or not finite in row"),
         ({"time": "packed_at"}, "time: no column is called `packed_at`"),
         ({"groups": "weight"}, "groups: column 'weight' is empty in row"),
-        ({"groups": "van", "time": "sent"}, "use either time or groups"),
+        ({"groups": "van", "time": "sent"}, "no later row of a new group is left"),
         ({"split": "van", "test": "test.csv"}, "use either a split column or files"),
     ],
 )

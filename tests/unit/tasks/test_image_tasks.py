@@ -16,6 +16,8 @@ from lupi.loaders.images.split import Images
 from lupi.records import Design
 from lupi.settings import Settings
 from lupi.tasks.images.image import ImageTask
+from lupi.tasks.images.image_files import load_images
+from lupi.tasks.images.image_folder import ImageFolderSettings
 from lupi.tasks.registry import build_task, parse_task, prepare_task
 from lupi.train.evaluate import compute_outputs
 from lupi.train.run import run
@@ -256,3 +258,60 @@ def test_changed_images_are_another_run(mine: dict[str, Any]) -> None:
     assert run_settings(mine).run_id != before.run_id
     with pytest.raises(LupiError, match="have changed since this run was planned; plan it again"):
         build_task(before.task, before.network)
+
+
+def grouped_folder(root: Path, n_images: int = 12) -> Path:
+    """Write images in groups of three, listed with two kinds of groups."""
+    image_folder(root, n_images=n_images)
+    names = [f"{label}/{i}.png" for label in ("cats", "dogs") for i in range(n_images)]
+    lines = [f"{name},board{i // 3},layout{i // 6}" for i, name in enumerate(names)]
+    (root / "groups.csv").write_text("\n".join(["file,board,layout", *lines]) + "\n")
+    return root
+
+
+def test_groups_of_images_are_in_one_part_only(tmp_path: Path) -> None:
+    settings = {
+        "name": "image-folder",
+        "root": str(grouped_folder(tmp_path / "x")),
+        "boxes": "boxes.csv",
+        "image_size": 16,
+        "n_val": 3,
+        "n_test": 4,
+        "groups": "groups.csv",
+        "group_column": "board",
+        "cache": str(tmp_path / "cache"),
+    }
+    task: Any = task_from(settings, {"width": 2})
+    parsed = parse_task(settings)
+    assert isinstance(parsed, ImageFolderSettings)
+    loaded = load_images(parsed)
+    assert loaded.groups is not None
+    drawn = set()
+    for seed in range(6):
+        parts = task._draw(seed)
+        groups = [set(loaded.groups[part.rows]) for part in parts]
+        assert sum(map(len, groups)) == len(set.union(*groups)) == 8
+        assert [np.bincount(part.y).tolist() for part in parts[1:]] == [[3, 3], [3, 3]]
+        drawn.add(tuple(parts.test.rows))
+    assert len(drawn) > 1
+    assert task.design.groups == "board"
+    assert len(task.splits(8, 0).train) == 8
+    with pytest.raises(
+        LupiError, match=r"group_column: groups\.csv needs one column beside `file`"
+    ):
+        task_from({**settings, "group_column": None}, {})
+    with pytest.raises(LupiError, match="no column is called `bord`; did you mean `board`"):
+        task_from({**settings, "group_column": "bord"}, {})
+    with pytest.raises(LupiError, match="group_column has no effect without groups"):
+        task_from({**settings, "groups": None}, {})
+
+
+def test_images_without_a_group(tmp_path: Path) -> None:
+    root = grouped_folder(tmp_path / "x")
+    lines = (root / "groups.csv").read_text().splitlines()
+    (root / "groups.csv").write_text("\n".join(lines[:-1]) + "\n")
+    settings = {"name": "image-folder", "root": str(root), "boxes": "boxes.csv", "n_val": 3}
+    settings |= {"groups": "groups.csv", "group_column": "layout", "cache": str(tmp_path / "c")}
+    settings |= {"n_test": 6, "image_size": 16, "n_val": 2}
+    with pytest.raises(LupiError, match="image without a group"):
+        task_from(settings, {})

@@ -207,3 +207,58 @@ def test_targets_that_never_change_and_too_few_rows_are_refused(tmp_path: Path) 
 def test_settings_without_effect_are_refused(network: dict[str, Any], message: str) -> None:
     with pytest.raises(LupiError, match=message):
         TextNetworkSettings.parse(network, "network")
+
+
+def grouped(tmp_path: Path, **changes: Any) -> TextTask:
+    rows = [
+        {
+            "text": f"word{i} and {'good' if i % 2 else 'bad'}",
+            "label": str(i % 2),
+            "id": f"{i // 2}",
+        }
+        for i in range(80)
+    ]
+    for i, row in enumerate(rows):
+        row["part"] = ("train", "train", "dev", "test")[i // 2 % 4]
+    path = tmp_path / "pairs.csv"
+    names = list(rows[0])
+    lines = [",".join(names), *(",".join(row[name] for name in names) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    raw = {"name": "text", "path": path, "text": "text", "target": "label", **changes}
+    settings = parse_task(raw)
+    task = build_task(settings, parse_network(settings, {}))
+    assert isinstance(task, TextTask)
+    return task
+
+
+def test_groups_of_texts_are_in_one_part_only(tmp_path: Path) -> None:
+    task = grouped(tmp_path, groups="id")
+    drawn = set()
+    for seed in range(4):
+        parts = task.division.draw(seed)
+        ids = [{row // 2 for row in rows.tolist()} for rows in parts.values()]
+        assert sum(map(len, ids)) == len(set.union(*ids)) == 40
+        drawn.add(tuple(sorted(ids[2])))
+    assert len(drawn) == 4
+    assert "new groups (id)" in task.design.scope(20)
+    assert len(task.splits(20, 0).train) == 20
+
+
+def test_an_official_split_of_texts(tmp_path: Path) -> None:
+    task = grouped(tmp_path, split="part", groups="id")
+    parts = task.division.draw(0)
+    assert [len(rows) for rows in parts.values()] == [40, 20, 20]
+    assert (task.design.test, task.n_rows) == ("fixed", 40)
+    test = whole(task.splits(10, 0).test)
+    assert len(test.y) == 20
+    with pytest.raises(LupiError, match="'label' is also the text, the target or the rationale"):
+        grouped(tmp_path, groups="label")
+    with pytest.raises(LupiError, match="no column is called `ids`"):
+        grouped(tmp_path, groups="ids")
+
+
+def test_texts_in_order_of_time(tmp_path: Path) -> None:
+    task = grouped(tmp_path, time="id")
+    train, val, test = task.division.draw(0).values()
+    assert train.max() < val.min() < val.max() < test.min()
+    assert task.design.time == "id"

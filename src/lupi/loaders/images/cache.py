@@ -6,6 +6,7 @@
                   has.npy    (N,) whether an image has x*
                   y.npy      (N,) labels
                   keys.npy   (N,) a number made of each image's name
+                  groups.npy (N,) place of each image's group in `groups` of about.json, if any
                   about.json classes, sizes of the three parts, and everything found on the way
 
 The key is a fingerprint of the files of the source and of the settings that decide the content.
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from lupi.errors import LupiError
 from lupi.loaders.findings import Finding, Findings, OnBad
 from lupi.loaders.images.decode import Fit, image_size_limit
+from lupi.loaders.images.layouts.groups import with_groups
 from lupi.loaders.images.layouts.holdout import hold_out
 from lupi.loaders.images.layouts.index import PARTS, Part, Source, pick_classes
 from lupi.loaders.images.layouts.trees import Tree, open_tree
@@ -33,7 +35,7 @@ from lupi.loaders.images.split import Images
 from lupi.loaders.images.writer import ImageWriter, OnDecoded
 from lupi.settings import fingerprint
 
-FORMAT = 3
+FORMAT = 4
 ABOUT = "about.json"
 
 
@@ -52,6 +54,9 @@ class ImageSelection:
     annotated_only: bool
     convert_modes: bool
     """Whether greyscale, CMYK, 16-bit and other files are converted or rejected."""
+    groups: str | None = None
+    """CSV with the group of each image."""
+    group_column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,9 @@ class Loaded:
     """Of all images, made of their names."""
     held_out: tuple[Part, ...]
     """Parts that the source does not have and that were taken from its training images."""
+    groups: NDArray[np.int64] | None = None
+    """Group of each image, as a place in `group_names`."""
+    group_names: tuple[str, ...] = ()
 
     @property
     def about(self) -> str:
@@ -131,13 +139,15 @@ def _open(folder: Path, findings: Findings) -> Loaded:
         keys = np.array(arrays["keys"][: ends[-1]])
         classes: list[str] = about["classes"]
         held_out = tuple(part for part in PARTS if part in about["held_out"])
+        groups = np.array(arrays["groups"][: ends[-1]]) if "groups" in arrays else None
+        names = tuple(about["groups"])
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise LupiError(
             f"task.cache: {folder} is damaged ({error}); delete it to rebuild it"
         ) from None
     findings.check()
     train, val, test = parts
-    return Loaded(train, val, test, classes, findings, folder, every, keys, held_out)
+    return Loaded(train, val, test, classes, findings, folder, every, keys, held_out, groups, names)
 
 
 def _build(
@@ -151,6 +161,8 @@ def _build(
     index = source.index(tree, findings)
     classes, items = pick_classes(index, wanted.classes, findings)
     w = wanted
+    if w.groups is not None:
+        items = with_groups(tree, w.groups, w.group_column, items, findings)
     parts = hold_out(items, w.n_val, w.n_test, w.n_train, w.annotated_only)
     unfinished = folder.with_name(f"{folder.name}.unfinished")  # ours alone: we hold the lock
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -168,6 +180,7 @@ def _build(
             "classes": classes,
             "sizes": sizes,
             "held_out": sorted({"val", "test"} - {item.part for item in items}),
+            "groups": list(writer.groups),
             "bad": [asdict(finding) for finding in findings.bad],
             "notes": [asdict(finding) for finding in findings.notes],
         }

@@ -81,6 +81,8 @@ class ImageWriter:
         self.y = np.zeros(n_items, dtype=np.int64)
         self.has = np.zeros(n_items, dtype=np.bool_)
         self.keys = np.zeros(n_items, dtype=np.uint64)
+        self.groups: dict[str, int] = {}
+        self.group = np.zeros(n_items, dtype=np.int64)
 
     def write(self, items: Sequence[Item], on_decoded: OnDecoded) -> int:
         """Decode items into the next rows; return how many could be."""
@@ -101,6 +103,8 @@ class ImageWriter:
         np.save(self.folder / "y.npy", self.y)
         np.save(self.folder / "has.npy", self.has)
         np.save(self.folder / "keys.npy", self.keys)
+        if self.groups:
+            np.save(self.folder / "groups.npy", self.group)
 
     def _file(self, name: str, shape: tuple[int, ...]) -> np.memmap:
         path = self.folder / f"{name}.npy"
@@ -128,6 +132,8 @@ class ImageWriter:
         self.x[row] = image.pixels
         self.y[row] = self.labels[item.label]
         self.keys[row] = item.key
+        if item.group is not None:
+            self.group[row] = self.groups.setdefault(item.group, len(self.groups))
         size = image.width, image.height
         self.boxes.append(boxes_of(item, size, self.side, self.fit, self.findings)[1])
         self.has[row] = bool(self.boxes[-1]) or self._mask(item, image, row)

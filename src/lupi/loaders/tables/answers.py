@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
-from lupi.loaders.tables.division import Codes, Part
+from lupi.loaders.division import Codes, Part
 from lupi.loaders.tables.encoder import is_number, texts
 from lupi.loaders.tables.parts import LabelledRows
 from lupi.loaders.tables.settings import TableSettings

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.loaders.content import fingerprint_of
+from lupi.loaders.division import PARTS, Division, Part
+from lupi.loaders.split_columns import official_parts
 from lupi.loaders.tables.answers import Answers, answers_of
 from lupi.loaders.tables.cells import BadCells, read_numbers
-from lupi.loaders.tables.division import Division, Part
 from lupi.loaders.tables.encoder import is_number, texts
-from lupi.loaders.tables.parts import PARTS, LabelledRows, design_of, division_of, official_split
+from lupi.loaders.tables.parts import LabelledRows, design_of, division_of
 from lupi.loaders.tables.reading import list_columns, read_table
 from lupi.loaders.tables.settings import Kind, TableSettings
 from lupi.loaders.tables.weights import check_class_weights, read_weights
@@ -51,10 +52,11 @@ class Table:
 
     def draw(self, seed: int) -> dict[Part, LabelledRows]:
         """Return the rows of a seed: the pool of training rows, validation and test rows."""
-        drawn = {
-            part: self.given["train"].take(rows) for part, rows in self.division.draw(seed).items()
+        pool = self.given["train"]
+        parts = {
+            part: pool.take(rows) if part in ("train", *self.division.drawn) else self.given[part]
+            for part, rows in self.division.draw(seed).items()
         }
-        parts = {part: drawn[part] if part in drawn else self.given[part] for part in PARTS}
         if self.answers is None:
             return parts
         return {
@@ -96,7 +98,8 @@ def load_table(settings: TableSettings) -> Table:
     if kind == "classification":
         classes = tuple(sorted({t for t in texts(frames["train"][settings.target]) if t}))
     if settings.split is not None:
-        frames = official_split(frames["train"], settings.split)
+        named = np.array(official_parts(frames["train"][settings.split]))
+        frames = {part: frames["train"][named == part] for part in PARTS if (named == part).any()}
     check_class_weights(settings, classes)
     given = {
         part: LabelledRows(

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from lupi.loaders.content import fingerprint_of
+from lupi.loaders.split_columns import DivisionSettings
 from lupi.loaders.tables.reading import EXCEL, PARQUET
 from lupi.settings import TaskSettings
 
@@ -15,7 +16,7 @@ Kind = Literal["classification", "regression"]
 Use = Literal["loss", "metrics"]
 
 
-class TableSettings(TaskSettings):
+class TableSettings(DivisionSettings, TaskSettings):
     """Files, roles of columns, and the split of rows."""
 
     name: Literal["table"] = "table"
@@ -47,22 +48,12 @@ class TableSettings(TaskSettings):
     """A table with validation rows, the same for every seed."""
     test: Path | None = None
     """A table with test rows, the same for every seed."""
-    split: str | None = None
-    """Column with `train`, `val` or `test`: the official split, the same for every seed."""
-    groups: str | None = None
-    """Group column: rows with the same value, such as one person's, stay in one part."""
     items: str | None = None
     """Item column: rows with the same value are answers to one item, such as votes on an image.
     They stay in one part, and a held-out item is scored once."""
     gold: str | None = None
     """Column with the true target of an item, used to score held-out items; by default the majority
     of the answers, or the mean of numbers."""
-    time: str | None = None
-    """Column of numbers or dates: training rows precede validation rows, these test rows."""
-    val_frac: float = Field(0.2, gt=0, lt=1)
-    """Fraction of validation rows, unless a file or column gives them."""
-    test_frac: float = Field(0.3, gt=0, lt=1)
-    """Fraction of test rows, unless a file or column gives them."""
     separator: str | None = Field(None, min_length=1, max_length=1)
     """Column separator of a CSV; by default detected from its first lines."""
     header: bool = True
@@ -85,11 +76,8 @@ class TableSettings(TaskSettings):
         "features",
         "ignore",
         "categorical",
-        "split",
-        "groups",
         "items",
         "gold",
-        "time",
         "weights",
         mode="before",
     )
@@ -121,13 +109,6 @@ class TableSettings(TaskSettings):
                 raise ValueError(f"class {name!r}: got {weight}; expected a finite number over 0")
         return value
 
-    @field_validator("test_frac")
-    @classmethod
-    def _leaves_rows(cls, value: float, info: Any) -> float:
-        if value + info.data.get("val_frac", 0) >= 1:
-            raise ValueError("val_frac and test_frac must leave rows for training")
-        return value
-
     @model_validator(mode="after")
     def _weights_have_a_column(self) -> Self:
         if self.weights_in is not None and self.weights is None:
@@ -147,14 +128,10 @@ class TableSettings(TaskSettings):
     def _one_way_to_divide(self) -> Self:
         if self.split is not None and (self.val or self.test):
             raise ValueError("use either a split column or files for val and test, not both")
-        if self.time is not None and self.groups is not None:
-            raise ValueError("use either time or groups, not both")
         if self.time is not None and self.items is not None:
             raise ValueError("use either time or items, not both")
         if self.gold is not None and self.items is None:
             raise ValueError("gold needs a column with the items (`items`)")
-        if self.time is not None and self.split is not None:
-            raise ValueError("use either time or split, not both")
         return self
 
     @property
@@ -179,14 +156,8 @@ class TableSettings(TaskSettings):
     @property
     def dividers(self) -> dict[str, str]:
         """Columns that determine the split, by setting."""
-        named = {
-            "split": self.split,
-            "groups": self.groups,
-            "items": self.items,
-            "gold": self.gold,
-            "time": self.time,
-        }
-        return {role: name for role, name in named.items() if name is not None}
+        named = {"items": self.items, "gold": self.gold}
+        return super().dividers | {role: name for role, name in named.items() if name is not None}
 
     @property
     def columns_beside(self) -> tuple[str, ...]:

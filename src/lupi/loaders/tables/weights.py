@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
-from lupi.loaders.tables.division import Part
+from lupi.loaders.division import Part
 from lupi.loaders.tables.encoder import is_number
 from lupi.loaders.tables.parts import LabelledRows
 from lupi.loaders.tables.settings import TableSettings, Use

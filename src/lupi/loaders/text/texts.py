@@ -4,14 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from lupi.errors import LupiError
+from lupi.loaders.division import PARTS, Part
 from lupi.loaders.findings import Findings, OnBad
+from lupi.loaders.split_columns import DivisionSettings, official_parts
 from lupi.loaders.text.rationales import (
     Annotators,
     BadRationaleError,
@@ -23,13 +25,15 @@ from lupi.loaders.text.rationales import (
 )
 from lupi.loaders.text.text_file import read_rows
 from lupi.loaders.text.tokens import Words, locate_words
-from lupi.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 N_LOOKED_AT = 200
 """Rationales from which the form of all of them is found."""
 
 
-class TextFileSettings(Settings):
+class TextFileSettings(DivisionSettings):
     """Files, roles of columns, and how files are read."""
 
     path: Path
@@ -69,6 +73,11 @@ class TextFileSettings(Settings):
     def _columns_differ(self) -> "TextFileSettings":
         if self.target in (self.text, *self.rationale):
             raise ValueError(f"target: {self.target!r} is also the text or the rationale")
+        for role, name in self.dividers.items():
+            if name in (self.text, self.target, *self.rationale):
+                raise ValueError(f"{role}: {name!r} is also the text, the target or the rationale")
+        if self.split is not None and (self.val or self.test):
+            raise ValueError("use either a split column or files for val and test, not both")
         has_tags = self.text in self.rationale
         if has_tags and (len(self.rationale) > 1 or self.rationale_form not in ("auto", "tags")):
             raise ValueError(
@@ -98,9 +107,31 @@ class Texts:
     """As they stand in the file."""
     numbers: list[int] = field(default_factory=list)
     """Of each row in the file, from 1."""
+    beside: dict[str, list[Any]] = field(default_factory=dict)
+    """Columns that determine how rows are divided."""
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def take(self, rows: Sequence[int]) -> "Texts":
+        """Return some of the rows."""
+        return Texts(
+            [self.words[i] for i in rows],
+            [self.regions[i] for i in rows],
+            [self.targets[i] for i in rows],
+            [self.numbers[i] for i in rows],
+            {name: [values[i] for i in rows] for name, values in self.beside.items()},
+        )
+
+    def column(self, name: str) -> "pd.Series[Any]":
+        """Return a column that determines how rows are divided, as numbers if all are."""
+        import pandas as pd
+
+        values = pd.Series([None if _is_missing(v) else v for v in self.beside[name]], name=name)
+        try:
+            return pd.to_numeric(values)
+        except (ValueError, TypeError):
+            return values
 
 
 class Lexemes(dict[str, int]):
@@ -114,21 +145,36 @@ class Lexemes(dict[str, int]):
 class Loaded(NamedTuple):
     """All rows of a task, and what was found in them."""
 
-    parts: dict[str, Texts]
-    """`train`, and `val` and `test` where they have files of their own."""
+    parts: dict[Part, Texts]
+    """`train`, and `val` and `test` where files or a column give them."""
     lexemes: Lexemes
     findings: Findings
     form: Form | None
+
+    @property
+    def every(self) -> Texts:
+        """All rows: those of `train` first, then `val`, then `test`."""
+        found = [self.parts[part] for part in PARTS if part in self.parts]
+        return Texts(
+            [words for texts in found for words in texts.words],
+            [region for texts in found for region in texts.regions],
+            [target for texts in found for target in texts.targets],
+            [number for texts in found for number in texts.numbers],
+        )
 
 
 def load_texts(settings: TextFileSettings) -> Loaded:
     """Read all files."""
     findings, lexemes = Findings(settings.on_bad), Lexemes()
     form = _find_form(settings)
-    parts = {}
-    for part, path in (("train", settings.path), ("val", settings.val), ("test", settings.test)):
+    parts: dict[Part, Texts] = {}
+    for part, path in zip(PARTS, (settings.path, settings.val, settings.test), strict=True):
         if path is not None:
             parts[part] = _load(path, settings, form, findings, lexemes)
+    if settings.split is not None:
+        every, named = parts["train"], official_parts(parts["train"].column(settings.split))
+        rows = {part: [i for i, name in enumerate(named) if name == part] for part in PARTS}
+        parts = {part: every.take(some) for part, some in rows.items() if some}
     if settings.rationale and all(region is None for region in parts["train"].regions):
         tags = f": no text has a tag among {', '.join(settings.tags)}" if form == "tags" else ""
         raise LupiError(
@@ -141,7 +187,7 @@ def load_texts(settings: TextFileSettings) -> Loaded:
 def _load(
     path: Path, settings: TextFileSettings, form: Form | None, findings: Findings, lexemes: Lexemes
 ) -> Texts:
-    loaded = Texts()
+    loaded = Texts(beside={name: [] for name in settings.dividers.values()})
     for number, cells in _good_rows(path, settings, findings):
         where = f"{path.name} row {number}"
         text, target = as_text(cells[settings.text]), cells[settings.target]
@@ -167,6 +213,8 @@ def _load(
         loaded.regions.append(region[kept] if region is not None and region[kept].any() else None)
         loaded.targets.append(target)
         loaded.numbers.append(number)
+        for name, values in loaded.beside.items():
+            values.append(cells[name])
     if not len(loaded):
         raise LupiError(f"{path} has no rows with text and target")
     return loaded
@@ -175,7 +223,7 @@ def _load(
 def _good_rows(
     path: Path, settings: TextFileSettings, findings: Findings
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    named = [settings.text, settings.target]
+    named = [settings.text, settings.target, *dict.fromkeys(settings.dividers.values())]
     rationale = [name for name in settings.rationale if name not in named]
     if path == settings.path:  # files with validation or test rows need no rationales
         named, rationale = [*named, *rationale], []

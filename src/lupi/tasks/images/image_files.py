@@ -111,6 +111,20 @@ class ImageFilesSettings(TaskSettings):
         """Test images per class, held out of the training images if the source has none."""
         return 0
 
+    def selection(self) -> ImageSelection:
+        """Return the selection of images that the settings describe."""
+        return ImageSelection(
+            source=repr(self.source()),
+            side=self.stored,
+            fit=self.fit,
+            classes=self.classes,
+            n_train=self.n_train,
+            n_val=self.n_val,
+            n_test=self.n_held_out_for_test,
+            annotated_only=self.annotated_only,
+            convert_modes=self.other_modes == "convert",
+        )
+
 
 def find_content(root: str) -> str:
     """Return 12 hex digits that depend on the files, or on the images in shards."""
@@ -124,7 +138,7 @@ def open_images(
 ) -> Loaded | Streamed:
     """Return the selected images: streamed from shards, or cached."""
     if is_sharded(settings.root):
-        selection = image_selection(settings)
+        selection = settings.selection()
         return open_stream(settings.root, selection, settings.on_bad, settings.decoders)
     return load_images(settings, on_decoded)
 
@@ -134,7 +148,7 @@ def load_images(
 ) -> Loaded:
     """Return the selected images, decoding those that are not in the cache."""
     s = settings
-    return load(Path(s.root), s.source(), image_selection(s), s.cache, s.on_bad, on_decoded)
+    return load(Path(s.root), s.source(), s.selection(), s.cache, s.on_bad, on_decoded)
 
 
 def shard_images(
@@ -144,23 +158,8 @@ def shard_images(
     s = settings
     if is_sharded(s.root):
         raise LupiError(f"task.root: {s.root} holds shards; give the files they were made of")
-    selection = image_selection(s)
+    selection = s.selection()
     return write_shards(Path(s.root), s.source(), selection, out, s.on_bad, shard_size, on_decoded)
-
-
-def image_selection(settings: ImageFilesSettings) -> ImageSelection:
-    """Return the selection of images that settings describe."""
-    return ImageSelection(
-        source=repr(settings.source()),
-        side=settings.stored,
-        fit=settings.fit,
-        classes=settings.classes,
-        n_train=settings.n_train,
-        n_val=settings.n_val,
-        n_test=settings.n_held_out_for_test,
-        annotated_only=settings.annotated_only,
-        convert_modes=settings.other_modes == "convert",
-    )
 
 
 class ImageFilesTask(ImageTask):

@@ -1,12 +1,13 @@
 """A user's own images; x* is a region given by boxes or masks."""
 
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from lupi.loaders.images.cache import Loaded
+from lupi.loaders.images.cache import ImageSelection, Loaded
 from lupi.loaders.images.layouts.image_folder import ImageFolder
-from lupi.loaders.images.parts import DrawParts, drawn_parts
+from lupi.loaders.images.parts import DrawParts, divide_images, divided_parts
 from lupi.loaders.images.shards.stream import Streamed
 from lupi.records import Design
 from lupi.tasks.images.image_files import ImageFilesSettings, ImageFilesTask
@@ -29,6 +30,11 @@ class ImageFolderSettings(ImageFilesSettings):
     """Validation images per class that each seed draws if the folder has none."""
     n_test: int = Field(20, ge=1)
     """Test images per class that each seed draws if the folder has none."""
+    groups: str | None = None
+    """CSV below the root with columns file and group: images of one group, such as a patient's,
+    stay in one part. With groups, n_val and n_test are maximum numbers."""
+    group_column: str | None = None
+    """Column with the groups; by default the only one besides file."""
 
     @model_validator(mode="after")
     def _has_one_xstar(self) -> "ImageFolderSettings":
@@ -36,6 +42,8 @@ class ImageFolderSettings(ImageFilesSettings):
             raise ValueError("x* is needed: give either boxes or masks")
         if self.mask_values is not None and self.masks is None:
             raise ValueError("mask_values are for masks, and there are none")
+        if self.group_column is not None and self.groups is None:
+            raise ValueError("group_column has no effect without groups: set the CSV")
         return self
 
     def source(self) -> ImageFolder:
@@ -46,6 +54,10 @@ class ImageFolderSettings(ImageFilesSettings):
     def n_held_out_for_test(self) -> int:
         """Test images per class."""
         return self.n_test
+
+    def selection(self) -> ImageSelection:
+        """Return the selection of images, with their groups."""
+        return replace(super().selection(), groups=self.groups, group_column=self.group_column)
 
 
 class ImageFolderTask(ImageFilesTask):
@@ -59,9 +71,7 @@ class ImageFolderTask(ImageFilesTask):
         """Return how each seed draws the parts that the folder does not have."""
         if isinstance(loaded, Streamed) or not loaded.held_out:
             return super()._replicates(settings, loaded)
-        n_test = settings.n_held_out_for_test
-        draw = drawn_parts(loaded, settings.n_val, n_test, settings.annotated_only)
-        pool = len(loaded.train.y) + len(loaded.val.y if "val" in loaded.held_out else ())
-        if "test" not in loaded.held_out:
-            return draw, Design(n_pool=pool, test="fixed", n_test=len(loaded.test.y))
-        return draw, Design(len(loaded.every.y), "per-seed", n_test=len(loaded.test.y))
+        s = settings
+        groups = s.selection().group_column or "groups"
+        division = divide_images(loaded, s.n_val, s.n_held_out_for_test, s.annotated_only, groups)
+        return divided_parts(loaded.every, division), division.design

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lupi.loaders.content import fingerprint_of
 from lupi.loaders.text.texts import TextFileSettings
@@ -19,10 +19,6 @@ class TextSettings(TextFileSettings, TaskSettings):
     """auto: classification of names or two values, regression of other numbers."""
     metric: str | None = None
     """Metric that the comparison is judged by; by default accuracy or r2. All are recorded."""
-    val_frac: float = Field(0.2, gt=0, lt=1)
-    """Fraction of the rows of `path` that a seed draws for validation."""
-    test_frac: float = Field(0.3, gt=0, lt=1)
-    """Fraction of the rows of `path` that a seed draws for test."""
     min_count: int = Field(1, ge=1)
     """Minimum number of training texts that contain a known word."""
     max_words: int = Field(30_000, ge=1, le=1_000_000)
@@ -33,12 +29,6 @@ class TextSettings(TextFileSettings, TaskSettings):
     """What a rationale marks: its own `places`, or its `words` wherever they occur in the text."""
     content: str | None = None
     """Fingerprint of the files, filled in by lupi: changed texts are another run."""
-
-    @model_validator(mode="after")
-    def _leaves_rows(self) -> "TextSettings":
-        if self.val_frac + self.test_frac >= 1:
-            raise ValueError("val_frac and test_frac together must leave rows for training")
-        return self
 
     @property
     def files(self) -> tuple[Path, ...]:

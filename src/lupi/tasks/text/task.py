@@ -5,7 +5,7 @@ training rows.
 """
 
 import copy
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -20,11 +20,12 @@ from lupi.core import (
     Places,
     Splits,
     XstarKind,
-    derive_seed,
 )
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
 from lupi.loaders.content import fingerprint_of
+from lupi.loaders.division import PARTS, Division
+from lupi.loaders.split_columns import divide
 from lupi.loaders.subsets import nested_rows, rows_with_xstar
 from lupi.loaders.text.span_controls import control_regions, lexicon_regions, spread_over_words
 from lupi.loaders.text.text_rows import TextSplit
@@ -51,6 +52,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
         self._settings, self.network_settings = settings, network
         self._data = data = _load(settings)
         self._train = data.parts["train"]
+        self._texts = data.every
         where = f"{settings.path}: target {settings.target!r}"
         self.outcome = Outcome.of(self._train.targets, settings.kind, where)
         self._y = {
@@ -79,20 +81,18 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
     @property
     def n_rows(self) -> int:
         """Number of rows that training rows are drawn from."""
-        return len(self._divide(0)[0])
+        return self.division.n_train
 
     @property
     def can_reveal(self) -> bool:
         """Whether held-out rows have rationales, which an oracle needs."""
-        held_out = [self._data.parts.get(part, self._train) for part in ("val", "test")]
-        return all(any(r is not None for r in texts.regions) for texts in held_out)
+        _, *held_out = self.division.draw(0).values()
+        return all(any(self._texts.regions[i] is not None for i in rows) for rows in held_out)
 
     @property
     def design(self) -> Design:
         """How the rows of each seed are drawn."""
-        has_test = "test" in self._data.parts
-        n_test = len(self._data.parts["test"]) if has_test else len(self._divide(0)[2])
-        return Design(len(self._train), "fixed" if has_test else "per-seed", n_test)
+        return self.division.design
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -143,10 +143,12 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
         rows, val, test = self._rows(size, seed)
         numbers = self._numbers(rows)
 
-        def part(name: str, rows: Rows, frac: float | None) -> TextSplit:
-            texts = self._data.parts[name]
+        every = np.concatenate([self._y[part] for part in PARTS if part in self._y])
+
+        def part(rows: Rows, frac: float | None) -> TextSplit:
+            texts = self._texts
             words = [torch.from_numpy(numbers[texts.words[i]]) for i in rows]
-            y = torch.from_numpy(self._y[name][rows])
+            y = torch.from_numpy(every[rows])
             if frac is None:
                 return TextSplit(words, y)
             has = np.array([texts.regions[i] is not None for i in rows], dtype=np.bool_)
@@ -155,12 +157,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
             return TextSplit(words, y, regions, torch.from_numpy(has))
 
         held_out = 1.0 if reveal else None
-        val_part, test_part = (p if p in self._data.parts else "train" for p in ("val", "test"))
-        return Splits(
-            part("train", rows, xstar_frac),
-            part(val_part, val, held_out),
-            part(test_part, test, held_out),
-        )
+        return Splits(part(rows, xstar_frac), part(val, held_out), part(test, held_out))
 
     def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
         """Return what a student needs to predict new texts, as plain values without x*."""
@@ -189,36 +186,22 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
 
     def _rows(self, size: int, seed: int) -> tuple[Rows, Rows, Rows]:
         """Return training, validation and test rows of a run; held-out rows keep their order."""
-        pool, val, test = self._divide(seed)
-        chosen = nested_rows(self._labels[pool], size, seed, balanced=False)
+        pool, val, test = self.division.draw(seed).values()
+        chosen = nested_rows(self.division.labels[pool], size, seed, balanced=False)
         return pool[chosen], val, test
 
-    def _divide(self, seed: int) -> tuple[Rows, Rows, Rows]:
-        """Draw test and validation rows, class by class; return rows for training, and them."""
-        s, files = self._settings, self._data.parts
-        rng = np.random.default_rng(derive_seed(seed, "rows"))
-        pool, val, test = [], [], []
-        for label in np.unique(self._labels):
-            rows = rng.permutation(np.flatnonzero(self._labels == label))
-            n_test = 0 if "test" in files else round(s.test_frac * len(rows))
-            n_val = 0 if "val" in files else round(s.val_frac * len(rows))
-            test.append(rows[:n_test])
-            val.append(rows[n_test : n_test + n_val])
-            pool.append(rows[n_test + n_val :])
-        drawn = [np.sort(np.concatenate(part)) for part in (pool, val, test)]
-        for i, part in ((1, "val"), (2, "test")):
-            if part in files:
-                drawn[i] = np.arange(len(files[part]))
-        if not all(map(len, drawn)):
-            raise LupiError(
-                f"{len(self._train)} rows are too few to draw training, validation and test rows"
-            )
-        return drawn[0], drawn[1], drawn[2]
-
-    @property
-    def _labels(self) -> NDArray[np.int64]:
-        y = self._y["train"]
-        return y if self.outcome.classes else np.zeros(len(y), dtype=np.int64)
+    @cached_property
+    def division(self) -> Division:
+        """How each seed divides the rows."""
+        parts = self._data.parts
+        return divide(
+            self._y,
+            self.outcome.classes,
+            lambda part, name: parts[part].column(name),
+            self._settings,
+            self._settings.target,
+            order=("test", "val"),
+        )
 
     def _chosen(self, rows: Rows) -> Rows:
         s, texts = self._settings, [self._train.words[i] for i in rows]

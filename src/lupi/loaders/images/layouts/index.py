@@ -33,6 +33,8 @@ class Item:
     """Name of an image that is not black on the object."""
     mask_values: tuple[int, ...] | None = None
     """Values of the mask on the object; None: all but black."""
+    group: str | None = None
+    """Images of one group are never divided between training and test."""
 
     @property
     def key(self) -> int:

@@ -113,6 +113,8 @@ def _write(
     classes, items = pick_classes(source.index(tree, findings), w.classes, findings)
     if any(item.mask for item in items):
         raise LupiError("shards support boxes but not masks: use this source without shards")
+    if wanted.groups is not None:
+        raise LupiError("task.groups: shards are not divided by groups: use them without shards")
     parts = hold_out(items, w.n_val, w.n_test, w.n_train, w.annotated_only)
     writer = ShardWriter(tree, out, classes, w, findings, sum(map(len, parts.values())), on_decoded)
     rows: dict[Part, list[list[Row]]] = {}
