@@ -21,6 +21,7 @@ from lupi.cli.verbs import (
     predict,
     report,
     train,
+    worth,
 )
 from lupi.errors import LupiError
 from lupi.interface.console import print_message
@@ -43,6 +44,7 @@ for verb in (
     compare.compare,
     train.train,
     report.report,
+    worth.worth,
     export.export,
     predict.predict,
     features.features,

@@ -157,6 +157,14 @@ TensorBoard = Annotated[
         "--tensorboard", help="Write learning curves for TensorBoard to the records folder."
     ),
 ]
+XstarFracs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="F,F,...",
+        help="Fractions of training rows with x*, such as 0.1,0.25,0.5,1, for every arm that uses "
+        "it. `lupi worth` then says how many labels one x* is worth.",
+    ),
+]
 UntilDecided = Annotated[
     bool,
     typer.Option(
@@ -195,6 +203,16 @@ def changes(set_: list[str] | None, device: str | None) -> dict[str, Any]:
     given = read_changes(set_ or [])
     allow_texts_in(given)
     return given | ({} if device is None else {"train.device": device})
+
+
+def fractions(given: str | None) -> list[float] | None:
+    """Return the numbers of --xstar-fracs."""
+    try:
+        return None if given is None else [float(part) for part in given.split(",")]
+    except ValueError:
+        raise LupiError(
+            f"--xstar-fracs: got {given!r}; expected fractions such as 0.1,0.25,0.5,1"
+        ) from None
 
 
 def seed_budget(until_decided: bool, max_seeds: int | None) -> bool | int:

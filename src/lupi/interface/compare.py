@@ -36,6 +36,7 @@ def compare(
     weights: str | None = None,
     arms: Sequence[str] | Mapping[str, Any] | None = None,
     sizes: Sequence[int] | None = None,
+    xstar_fracs: Sequence[float] | None = None,
     seeds: int | Sequence[int] | None = None,
     until_decided: bool | int = False,
     device: str | None = None,
@@ -73,6 +74,8 @@ def compare(
         arms: names of arms to keep, or of other methods to add with a shuffled control; or the
             settings of all arms, by name. The plain model, `no-xstar`, is always among them.
         sizes: numbers of training rows.
+        xstar_fracs: fractions of the training rows that have x*, for all arms that use it; then
+            `.worth()` says how many labels one x* is worth.
         seeds: how many replicates, or which seeds. 10 by default for data of your own.
         until_decided: add seeds where they are needed until every question has an answer; a number
             is the most seeds, True stands for 30.
@@ -116,7 +119,7 @@ def compare(
     allow_texts_in(every)
     place = Path(folder) if folder is not None else None
     with silenced(quiet), torch.random.fork_rng(devices=[]):  # the caller's draws do not change
-        raw = settings_from(data, columns, every, place, arms)
+        raw = settings_from(data, columns, every, place, arms, xstar_fracs)
         engine = make_engine(raw, processes)
         budget = seed_budget(until_decided)
         return run_comparison(

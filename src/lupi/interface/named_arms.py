@@ -45,3 +45,34 @@ def _named(name: str, known: Mapping[str, Any]) -> dict[str, Any]:
     learner = learners()[name]
     has_control = learner.uses_xstar and not learner.sees_xstar_at_test and not learner.classical
     return {"method": name, **({"controls": ["shuffled"]} if has_control else {})}
+
+
+def with_fractions(arms: Mapping[str, Any], fractions: Sequence[float]) -> dict[str, Any]:
+    """Return arms that use x* for several fractions of the training rows.
+
+    Args:
+        arms: Settings of the arms by name.
+        fractions: Fractions of rows with x*; 0 is the plain model, which is there anyway.
+    """
+    wanted = sorted({fraction for fraction in fractions if fraction > 0})
+    if not wanted or wanted[-1] > 1:
+        raise LupiError(
+            f"xstar_fracs: got {', '.join(f'{f:g}' for f in fractions) or 'nothing'}; expected "
+            "fractions of the rows, such as 0.1,0.25,0.5,1"
+        )
+
+    def varies(arm: Mapping[str, Any]) -> bool:
+        learner = learners().get(arm.get("method", ""))
+        return (
+            learner is not None
+            and learner.uses_xstar
+            and not learner.sees_xstar_at_test
+            and not learner.classical
+        )
+
+    if not any(varies(arm) for arm in arms.values()):
+        raise LupiError("xstar_fracs: no arm of this comparison uses x*; leave it out")
+    return {
+        name: {**arm, "xstar_fracs": wanted} if varies(arm) else dict(arm)
+        for name, arm in arms.items()
+    }

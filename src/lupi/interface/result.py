@@ -17,6 +17,8 @@ from lupi.verdict.summary import summarise, to_json
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lupi.verdict.worth import Surface
+
 WIDTH = 80
 
 
@@ -112,6 +114,18 @@ class Comparison:
         path = Path(path) if path is not None else self.folder / "report.html"
         write_text(path, render(self.record, self.summary, command))
         return path
+
+    def worth(self, arm: str | None = None) -> "Surface":
+        """Fit what x* is worth in labels, from arms with several `xstar_fracs`.
+
+        The surface has `worth(n)`, labels per x*; `score(n, m)`; `best_mix(budget, ...)`.
+
+        Args:
+            arm: Name of the arm in the settings; only needed if several have `xstar_fracs`.
+        """
+        from lupi.verdict.worth import find_surface
+
+        return find_surface(self.record, arm)
 
     def student(
         self, arm: str | None = None, size: int | None = None, seed: int | None = None

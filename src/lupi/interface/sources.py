@@ -22,6 +22,7 @@ def settings_from(
     changes: Mapping[str, Any] = {},
     folder: Path | None = None,
     arms: Sequence[str] | Mapping[str, Any] | None = None,
+    xstar_fracs: Sequence[float] | None = None,
 ) -> dict[str, Any]:
     """Return the raw settings of a comparison on given data.
 
@@ -32,6 +33,7 @@ def settings_from(
         changes: Values by the path of a setting, such as `train.epochs`.
         folder: Folder of the records, where a data frame is stored, too.
         arms: Names of some arms, or the settings of all; by default those for the kind of data.
+        xstar_fracs: Fractions of training rows with x*, for all arms that use it.
     """
     from lupi.settings import assign
 
@@ -40,6 +42,10 @@ def settings_from(
         from lupi.interface.named_arms import chosen_arms
 
         raw = {**raw, "arms": chosen_arms(arms, raw.get("arms", {}))}
+    if xstar_fracs is not None:
+        from lupi.interface.named_arms import with_fractions
+
+        raw = {**raw, "arms": with_fractions(raw.get("arms", {}), xstar_fracs)}
     return assign(raw, changes)
 
 

@@ -32,6 +32,7 @@ def compare(
     print_settings: Annotated[
         bool, typer.Option("--print-settings", help="Print the YAML of the comparison and exit.")
     ] = False,
+    xstar_fracs: options.XstarFracs = None,
     until_decided: options.UntilDecided = False,
     max_seeds: options.MaxSeeds = None,
     set_: options.Sets = None,
@@ -95,7 +96,8 @@ def compare(
         weights=weights,
         metric=metric,
     )
-    raw = settings_from(settings, columns, options.changes(set_, device), out)
+    changes, fractions = options.changes(set_, device), options.fractions(xstar_fracs)
+    raw = settings_from(settings, columns, changes, out, xstar_fracs=fractions)
     if print_settings:
         from lupi.report.page.provenance import as_yaml
 

@@ -27,6 +27,7 @@ from lupi.report.page.drawings import (
     draw_learning,
     draw_validation,
     draw_variance,
+    draw_worth,
 )
 from lupi.report.page.provenance import environments, settings_yaml
 from lupi.report.page.runs import run_logs
@@ -36,10 +37,12 @@ from lupi.report.texts import ShadedSite, shade_texts
 from lupi.report.training import Row
 from lupi.report.tuning import rows as tuning_rows
 from lupi.report.tuning import title as tuning_title
+from lupi.report.worth import worth_sentences
 from lupi.text_samples import read_text_samples
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.summary import Summary
 from lupi.verdict.units import is_share
+from lupi.verdict.worth import Surface, find_surface
 
 GLYPHS = {
     "circle": "●",
@@ -110,6 +113,7 @@ def render(
     variance = [figure for figure in drawn if figure.moves]
     gallery = _gallery(record, summary, warnings)
     published = read_published(record)
+    surface = _surface(record)
     template = _templates().get_template("report.html.j2")
     return template.render(
         summary=summary,
@@ -129,6 +133,8 @@ def render(
         additional_labels=additional_labels(summary),
         fractions=list(draw_fractions(summary)),
         partial=list(partial_sentences(summary)),
+        worth=None if surface is None else list(worth_sentences(surface)),
+        worth_figure=draw_worth(surface) if surface is not None and surface.fits else None,
         table=rows(summary, published),
         all_scores=all_scores(summary),
         published=published,
@@ -157,6 +163,14 @@ def render(
         plotly=packed(get_plotlyjs()),
         state=state,
     )
+
+
+def _surface(record: ComparisonRecord) -> Surface | None:
+    """Return what x* is worth, if the comparison can tell."""
+    try:
+        return find_surface(record)
+    except LupiError:
+        return None  # other sizes, fractions or arms would be needed
 
 
 def packed(text: str) -> str:

@@ -10,9 +10,11 @@ from lupi.report.figures.curves import epoch_curves, fraction_curves, variance_c
 from lupi.report.figures.forest import forest_height, forest_plot
 from lupi.report.figures.learning import dots_height, learning_curves, score_dots
 from lupi.report.figures.styles import Style
+from lupi.report.figures.worth import worth_plot
 from lupi.report.fractions import families
 from lupi.report.training import Row, mean_curve, sites_with_variance
 from lupi.verdict.summary import Summary
+from lupi.verdict.worth import Surface
 
 RowsOf = Mapping[tuple[str, int], Sequence[Sequence[Row]]]
 """The rows of metrics.jsonl of every seed, by arm and size."""
@@ -69,6 +71,12 @@ def draw_fractions(summary: Summary) -> Iterator[Drawing]:
         yield _drawing(f"n = {size}", label, figure, legend=True)  # its lines are not arms
 
 
+def draw_worth(surface: Surface) -> Drawing:
+    """Draw the lines of equal score over labels and x*."""
+    label = f"Lines of equal {surface.metric} by number of labels and of rows with x*"
+    return _drawing("", label, worth_plot(surface), legend=True)
+
+
 def draw_variance(
     rows_of: RowsOf, summary: Summary, styles: Mapping[str, Style]
 ) -> Iterator[Drawing]:
@@ -112,5 +120,5 @@ def draw_validation(
 
 def _drawing(title: str, label: str, figure: go.Figure, *, legend: bool = False) -> Drawing:
     figure.update_layout(showlegend=legend)  # the page has one legend for all figures
-    arms = frozenset(trace.legendgroup for trace in figure.data)
+    arms = frozenset(t.legendgroup for t in figure.data if getattr(t, "legendgroup", None))
     return Drawing(title, label, arms, _escaped(str(figure.to_json())))

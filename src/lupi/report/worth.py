@@ -1,0 +1,91 @@
+"""What x* is worth in labels, and what to buy: sentences, for terminal and page."""
+
+from collections.abc import Iterator
+
+from lupi.report.numbers import difference, score
+from lupi.verdict.units import is_share
+from lupi.verdict.worth import Estimate, Mix, Surface
+
+EVEN = 0.95
+"""From this share on, all x* are worth about the same."""
+
+
+def worth_sentences(surface: Surface, n: int | None = None) -> Iterator[str]:
+    """Yield what one x* is worth, at n labels; by default at the largest measured size."""
+    n = n or surface.largest_n
+    if not surface.fits:
+        yield (
+            f"The surface does not fit the scores (p = {surface.p_fit:.3f}), so lupi does not say "
+            "what x* is worth. Compare the scores by fraction of rows with x* instead."
+        )
+        return
+    worth = surface.worth(n)
+    if not surface.helps:
+        yield (
+            f"x* is not shown to be worth anything here: one x* is worth {_labels(worth)}. "
+            "Buy labels."
+        )
+        return
+    if surface.parameters[4] >= EVEN:
+        yield f"One x* is worth {_labels(worth)}."
+    else:
+        yield f"With x* for all of {n:,} rows, one x* is worth {_labels(worth)}."
+        part = max(1, n // 4)
+        first, rest = surface.worth(n, 0, part), surface.worth(n, part, n)
+        yield (
+            f"The first {part:,} are worth {first.value:.1f} labels each, "
+            f"the other {n - part:,} {rest.value:.1f}."
+        )
+    yield (
+        f"Measured with {surface.arm} against {surface.plain}, {surface.n_seeds} seeds, "
+        f"{surface.smallest_n:,} to {surface.largest_n:,} rows."
+    )
+
+
+def mix_sentences(surface: Surface, mix: Mix, budget: float) -> Iterator[str]:
+    """Yield what to buy for a budget, and what it gains over labels alone."""
+    if not surface.fits:
+        yield from worth_sentences(surface)
+        return
+    unit = "points" if is_share(surface.metric) else surface.metric
+    if mix.m == 0:
+        yield (
+            f"For {budget:g}: buy {mix.n:,} labels and no x*; expected "
+            f"{_score(mix.score, surface.metric)}."
+        )
+        return
+    yield (
+        f"For {budget:g}: buy {mix.n:,} labels, {mix.m:,} of them with x*; expected "
+        f"{_score(mix.score, surface.metric)}."
+    )
+    low, high = (difference(end, surface.metric) for end in mix.gain[1:])
+    yield (
+        f"Labels alone ({mix.labels_only_n:,}) are expected to reach "
+        f"{_score(mix.labels_only, surface.metric)}: the mix gains "
+        f"{difference(mix.gain.value, surface.metric)} {unit} ({low} to {high})."
+    )
+    if mix.n > surface.largest_n or mix.labels_only_n > surface.largest_n:
+        yield f"This extrapolates: the largest measured size is {surface.largest_n:,}."
+
+
+def point_rows(surface: Surface) -> list[tuple[str, str, str, str]]:
+    """Return labels, x*, measured and fitted score of each point, for a table."""
+    return [
+        (
+            f"{point.n:,}",
+            f"{point.m:,}",
+            score(sum(point.scores.values()) / len(point.scores), surface.metric),
+            score(surface.score(point.n, point.m).value, surface.metric),
+        )
+        for point in sorted(surface.points)
+    ]
+
+
+def _labels(worth: Estimate) -> str:
+    return f"{worth.value:.1f} labels (95 % interval {worth.low:.1f} to {worth.high:.1f})"
+
+
+def _score(found: Estimate, metric: str) -> str:
+    percent = " %" if is_share(metric) else ""
+    value, low, high = (score(number, metric) for number in found)
+    return f"{metric} {value}{percent} ({low} to {high})"
