@@ -32,6 +32,8 @@ def partial_sentences(summary: Summary) -> Iterator[str]:
     for family, arms in families(summary).items():
         candidates = [arm for arm in arms if is_candidate(arm)]
         for size in summary.sizes if candidates else ():
+            if all(cell_at(arm, size).mean is None for arm in candidates):
+                continue
             helped = [arm for arm in candidates if cell_at(arm, size).verdict == "helps"]
             if helped:
                 where = ", ".join(percent(arm.xstar_frac) for arm in helped)

@@ -30,7 +30,7 @@ def worth_plot(
         y=annotated,
         z=grid,
         contours={"coloring": "lines", "showlabels": True, "labelfont": {"size": 11}},
-        ncontours=12,
+        ncontours=20,
         line={"width": 1.5},
         colorscale="Viridis",
         showscale=False,

@@ -11,7 +11,7 @@ from lupi.report.figures.forest import forest_height, forest_plot
 from lupi.report.figures.learning import dots_height, learning_curves, score_dots
 from lupi.report.figures.styles import Style
 from lupi.report.figures.worth import worth_plot
-from lupi.report.fractions import families
+from lupi.report.fractions import cell_at, families
 from lupi.report.training import Row, mean_curve, sites_with_variance
 from lupi.verdict.summary import Summary
 from lupi.verdict.worth import Surface
@@ -65,7 +65,10 @@ def draw_fractions(summary: Summary) -> Iterator[Drawing]:
     """Draw the scores by fraction of rows with x*, one figure per size."""
     if not families(summary):
         return
+    named = [arm for arms in families(summary).values() for arm in arms]
     for size in summary.sizes:
+        if all(cell_at(arm, size).mean is None for arm in named):
+            continue  # an additional size of other arms
         label = f"Test {summary.metric} by fraction of rows with x*, n = {size}"
         figure = fraction_curves(summary, size)
         yield _drawing(f"n = {size}", label, figure, legend=True)  # its lines are not arms
@@ -120,5 +123,8 @@ def draw_validation(
 
 def _drawing(title: str, label: str, figure: go.Figure, *, legend: bool = False) -> Drawing:
     figure.update_layout(showlegend=legend)  # the page has one legend for all figures
+    if legend:
+        above = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}
+        figure.update_layout(legend=above, margin={"t": 64})
     arms = frozenset(t.legendgroup for t in figure.data if getattr(t, "legendgroup", None))
     return Drawing(title, label, arms, _escaped(str(figure.to_json())))
