@@ -25,7 +25,8 @@ from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method, methods
 from lupi.records import Design
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx
-from lupi.tasks.images.image import ImageNetworkSettings, ImageTask
+from lupi.tasks.images.image import ImageTask
+from lupi.tasks.images.network import ImageNetworkSettings
 from turns import Row, Timing, print_rows, time_in_turns, training_step
 
 NETWORK = "vgg16-bn"

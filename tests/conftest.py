@@ -17,7 +17,7 @@ from lupi.loaders.tables.vectors import VectorSplit
 from lupi.loaders.xstar.controls import control_vectors
 from lupi.records import Metric
 from lupi.tasks.images.digits import DigitsTask
-from lupi.tasks.images.image import ImageNetworkSettings
+from lupi.tasks.images.network import ImageNetworkSettings
 from the_command import inside
 
 

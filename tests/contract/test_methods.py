@@ -82,6 +82,10 @@ VARIANTS = [
 ]
 
 
+ON_ATTENTION = [
+    Variant("guided-attention", {"weight": 3.0, "variance": 1.0}, ("region",)),
+    Variant("het-dropout", {**HAND_SET, "draw": "place"}, ("region",)),
+]
 BETWEEN_LAYERS = {"sites": ["*.between.*"]}
 FOR_SENTENCES = [
     *(Variant(name, {}) for name, method in methods().items() if "tokens" in method.output_kinds),
@@ -102,6 +106,12 @@ def sentences_word_by_word() -> Task:
     return translation_task(
         Path(TEXTS.name), {"input_feeding": True, "bidirectional": True}, N_ROWS
     )
+
+
+def frozen_digits() -> Task:
+    """Digits seen through a frozen network, which is pretrained for nobody's data."""
+    task = digits_task(name="efficientnet-lite0", pooling="attention", n_channels=8)
+    return task.for_run(N_ROWS, 0)
 
 
 def linear_task(target: str) -> Task:
@@ -139,11 +149,16 @@ TASKS: dict[str, Callable[[], Task]] = {
     "texts": lambda: text_task(40),
     "texts-cnn": lambda: text_task(40, network={"name": "cnn", "n_channels": 8, "dropout": 0.1}),
     "texts-numbers": lambda: text_task(40, kind="regression"),
+    "digits-attention": lambda: digits_task(pooling="both"),
+    "maps-attention": frozen_digits,
+    "texts-attention": lambda: text_task(
+        40, network={"name": "cnn", "n_channels": 8, "pooling": "attention"}
+    ),
     "sentences": sentences,
     "sentences-word-by-word": sentences_word_by_word,
 }
 KINDS = {
-    name: "region" if name == "digits" or name.startswith("texts") else "vector" for name in TASKS
+    name: "region" if name.startswith(("digits", "maps", "texts")) else "vector" for name in TASKS
 }
 
 OUTPUTS = {
@@ -162,6 +177,14 @@ def task_of(name: str) -> Task:
 
 
 def variants_for(name: str) -> list[Variant]:
+    if name.endswith("-attention"):
+        known = FOR_TEXTS if name.startswith("texts") else VARIANTS
+        usual = [v for v in known if not v.settings or v.method == "right-reasons"]
+        return [*usual, *ON_ATTENTION]
+    return [v for v in _without_attention(name) if v.method != "guided-attention"]
+
+
+def _without_attention(name: str) -> list[Variant]:
     if name.startswith("linear"):
         return [v for v in VARIANTS if not v.settings and v.method not in TEACH_HIDDEN_LAYERS]
     if name.startswith("texts"):
@@ -412,7 +435,7 @@ def test_het_dropout_compiles(name: str) -> None:
     [n for n, m in methods().items() if "region" in m.kinds and "classes" in m.output_kinds],
 )
 def test_every_method_trains_a_resnet(name: str) -> None:
-    task = digits_task(name="resnet18")
+    task = digits_task(name="resnet18", pooling="attention")
     method = build_method(name, {}, task.network(), task)
     loss = loss_of(method, batch_of(task, n=4))
     loss.backward()

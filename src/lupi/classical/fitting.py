@@ -25,7 +25,7 @@ def check_classical(model: type[Classical], task: Task) -> None:
     """Raise an error if the model can't use the x, x* or y of a task."""
     if task.output_kind == "tokens":
         raise LupiError(f"{model.name} needs vectors as x; x is a sentence here")
-    if task.example().dim() != 2:
+    if task.example().dim() != 2 and not getattr(task, "sees_maps", False):
         raise LupiError(
             f"{model.name} needs vectors as x; x is {tuple(task.example().shape[1:])} per row here"
         )
@@ -47,6 +47,10 @@ def score_classical(
         train, val, test = (
             rows._replace(x=presence_features(rows.x, n_words)) for rows in (train, val, test)
         )
+    if train.x.dim() == 4:  # the maps of a frozen network, pooled
+        train, val, test = (rows._replace(x=rows.x.mean((2, 3))) for rows in (train, val, test))
+        shift, scale = train.x.mean(0), train.x.std(0).clamp(min=1e-6)
+        train, val, test = (r._replace(x=(r.x - shift) / scale) for r in (train, val, test))
     sign = 1 if task.metric.higher_is_better else -1
     candidates = model.candidates(settings, task.output_kind, derive_seed(seed, model.name))
     privileged = {"xstar": _xstar(train)} if model.uses_xstar else {}

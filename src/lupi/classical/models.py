@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from lupi.core import OutputKind, XstarKind
+from lupi.core import Control, OutputKind, XstarKind
 from lupi.settings import Settings
 
 
@@ -20,6 +20,7 @@ class Classical:
     classical: ClassVar[bool] = True
     uses_xstar: ClassVar[bool] = False
     sees_xstar_at_test: ClassVar[bool] = False
+    controls: ClassVar[tuple[Control, ...]] = ()
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
     output_kinds: ClassVar[tuple[OutputKind, ...]] = ("classes", "gaussian")
     Settings: ClassVar[type[Settings]]

@@ -23,8 +23,9 @@ class ArmSettings(Settings):
     method: str
     settings: dict[str, Any] = Field(default_factory=dict)
     """Settings of the method: see `lupi methods NAME`."""
-    controls: tuple[Literal["shuffled", "constant", "random", "lexicon"], ...] = ()
-    """Arms with an x* that says nothing about its row; lexicon: the words of a list."""
+    controls: tuple[Literal["shuffled", "constant", "random", "lexicon"], ...] | None = None
+    """Arms with an x* that says nothing about its row; lexicon: the words of a list. By default
+    those of the method: see `lupi methods NAME`."""
     xstar_frac: float = Field(1.0, ge=0, le=1)
     """Fraction of training rows that have x*."""
     xstar_fracs: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
@@ -132,7 +133,7 @@ class ComparisonSettings(Settings):
                     )
             if arm.xstar_fracs and arm.xstar_frac != 1:
                 raise LupiError(f"arms.{key}: give either `xstar_frac` or `xstar_fracs`, not both")
-            if "lexicon" in arm.controls and not getattr(self.task, "lexicon", None):
+            if "lexicon" in (arm.controls or ()) and not getattr(self.task, "lexicon", None):
                 raise LupiError(
                     f"arms.{key}.controls: lexicon needs task.lexicon, a file with a word list "
                     "(texts only)"
@@ -152,7 +153,9 @@ class ComparisonSettings(Settings):
             for name, arm in named.items():
                 arms.append(NamedArm(name, key, "real", arm))
                 if arm.uses_xstar:  # otherwise there is nothing to replace
-                    arms += [NamedArm(f"{name}/{c}", key, c, arm) for c in arm.controls]
+                    own = find_learner(arm.method).controls
+                    controls = own if arm.controls is None else arm.controls
+                    arms += [NamedArm(f"{name}/{c}", key, c, arm) for c in controls]
         return arms
 
     def sizes_of(self, arm: ArmSettings) -> list[int]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from lupi.core.batch import Batch, Inputs, Losses, RowLoss
 from lupi.core.task import (
+    Control,
     OutputKind,
     Places,
     Task,
@@ -50,6 +51,8 @@ class Method(nn.Module):
     """Whether the student is more than the task's network."""
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
     """Kinds of x* that the method can use."""
+    controls: ClassVar[tuple[Control, ...]] = ()
+    """Controls that a comparison adds to an arm of this method unless the arm names its own."""
     places: ClassVar[tuple[Places, ...]] = ("pixels", "words")
     """What regions may be maps over."""
     output_kinds: ClassVar[tuple[OutputKind, ...]] = ("classes", "gaussian")

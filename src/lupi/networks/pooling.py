@@ -9,12 +9,14 @@ nothing, such as the image of a part without a defect; its score and its vector 
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from lupi.errors import LupiError
 from lupi.nn.sites import Site
@@ -34,7 +36,8 @@ class Attended(NamedTuple):
 
     def places(self) -> Tensor:
         """Return the attention at each place, (B, *grid); with nowhere it sums to 1."""
-        return self.scores.softmax(1)[:, :-1].unflatten(1, self.grid)
+        attention: Tensor = self.scores.softmax(1)[:, :-1].unflatten(1, self.grid)
+        return attention
 
 
 class PlaceScores(nn.Module):
@@ -51,6 +54,59 @@ class PlaceScores(nn.Module):
         if is_place is not None:
             scores = scores.masked_fill(~is_place, NO_PLACE)
         return torch.cat([scores, self.nowhere.expand(len(scores), 1)], 1)
+
+
+class JoinedMaps(nn.Sequential):
+    """Layers whose last one, a pooling, sees several maps together, at the finest resolution.
+
+    Args:
+        layers: Layers by name, in order.
+        joined: Names of the layers whose maps are joined, from fine to coarse.
+    """
+
+    def __init__(self, layers: "OrderedDict[str, nn.Module]", joined: Sequence[str]) -> None:
+        super().__init__(layers)
+        self._joined = frozenset(joined)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map images (B, C, H, W) to vectors."""
+        *layers, (_, pool) = self.named_children()
+        maps: list[Tensor] = []
+        for name, layer in layers:
+            x = layer(x)
+            if name in self._joined:
+                maps.append(x)
+        pooled: Tensor = pool(join_maps(maps))
+        return pooled
+
+
+def join_maps(maps: Sequence[Tensor]) -> Tensor:
+    """Concatenate maps (B, C, H, W) of several strides, repeated to the size of the first."""
+    size = maps[0].shape[2:]
+    return torch.cat([maps[0], *(F.interpolate(m, size, mode="nearest") for m in maps[1:])], 1)
+
+
+class MeanPooling(nn.Module):
+    """Average the features of all places; the site `places` is before it."""
+
+    def __init__(self, n_channels: int) -> None:
+        super().__init__()
+        self.places = Site()
+        self.n_outputs = n_channels
+
+    def forward(self, features: Tensor, is_place: Tensor | None = None) -> Tensor:
+        """Pool a map (B, C, H, W), or words (B, T, C) of which `is_place` (B, T) are words."""
+        features = self.places(features)
+        if features.dim() == 4:
+            return features.mean((2, 3))
+        return mean_of_places(features, is_place)
+
+
+def build_pooling(kind: Pooling, n_channels: int) -> "MeanPooling | AttentionPooling":
+    """Return a pooling of features with `n_channels` channels."""
+    if kind == "mean":
+        return MeanPooling(n_channels)
+    return AttentionPooling(n_channels, beside_mean=kind == "both")
 
 
 class AttentionPooling(nn.Module):
@@ -78,7 +134,8 @@ class AttentionPooling(nn.Module):
             features = features.permute(0, 2, 3, 1)
         places = features.flatten(1, -2)  # (B, P, C)
         attention = self.scores(places, is_place).softmax(1)  # (B, P + 1)
-        seen = (attention[:, None, :-1] @ places)[:, 0] + attention[:, -1:] * self.nowhere
+        seen: Tensor = (attention[:, None, :-1] @ places)[:, 0]
+        seen = seen + attention[:, -1:] * self.nowhere
         if not self.beside_mean:
             return seen
         return torch.cat([seen, mean_of_places(places, is_place)], 1)

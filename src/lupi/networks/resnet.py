@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from lupi.networks.pooling import AttentionPooling, Pooling
 from lupi.networks.vgg import Pixels
 from lupi.nn.initialise import he_init
 from lupi.nn.sites import Site
@@ -46,6 +47,7 @@ class ResNet(nn.Module):
         mean: of the pixels, per channel; its length is the number of channels.
         std: of the pixels, per channel.
         dropout: Bernoulli rate before the last layer.
+        pooling: how the last map becomes a vector.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class ResNet(nn.Module):
         mean: Sequence[float],
         std: Sequence[float],
         dropout: float,
+        pooling: Pooling = "mean",
     ) -> None:
         super().__init__()
         block = _bottleneck if bottleneck else _basic
@@ -71,8 +74,12 @@ class ResNet(nn.Module):
             trunk[f"stage{i}"] = nn.Sequential(*blocks)
             trunk[f"site{i}"] = Site()
             n_in = n_out
-        trunk["pool"] = nn.AdaptiveAvgPool2d(1)
-        trunk["flat"] = nn.Flatten()
+        if pooling == "mean":
+            trunk["pool"] = nn.AdaptiveAvgPool2d(1)
+            trunk["flat"] = nn.Flatten()
+        else:
+            trunk["pool"] = attention = AttentionPooling(n_in, beside_mean=pooling == "both")
+            n_in = attention.n_outputs
         self.trunk = nn.Sequential(trunk)
         self.head = nn.Sequential(
             OrderedDict(drop1=nn.Dropout(dropout), out=nn.Linear(n_in, n_outputs))
@@ -120,9 +127,10 @@ def resnet18(
     mean: Sequence[float] = (0.485, 0.456, 0.406),
     std: Sequence[float] = (0.229, 0.224, 0.225),
     dropout: float = 0.0,
+    pooling: Pooling = "mean",
 ) -> ResNet:
     """Build ResNet-18: at 224 px, 1000 classes, the published 11,689,512 weights."""
-    return ResNet((2, 2, 2, 2), False, n_outputs, image_size, mean, std, dropout)
+    return ResNet((2, 2, 2, 2), False, n_outputs, image_size, mean, std, dropout, pooling)
 
 
 def resnet50(
@@ -131,6 +139,7 @@ def resnet50(
     mean: Sequence[float] = (0.485, 0.456, 0.406),
     std: Sequence[float] = (0.229, 0.224, 0.225),
     dropout: float = 0.0,
+    pooling: Pooling = "mean",
 ) -> ResNet:
     """Build ResNet-50: at 224 px, 1000 classes, the published 25,557,032 weights."""
-    return ResNet((3, 4, 6, 3), True, n_outputs, image_size, mean, std, dropout)
+    return ResNet((3, 4, 6, 3), True, n_outputs, image_size, mean, std, dropout, pooling)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.errors import LupiError
+from lupi.networks.pooling import AttentionPooling, Pooling
 from lupi.nn.sites import Site
 from lupi.permission import require_permission
 
@@ -79,7 +80,9 @@ class _Bias(nn.Module):
         return output
 
 
-def encoder_network(encoder: nn.Module, n_outputs: int, dropout: float) -> TextNetwork:
+def encoder_network(
+    encoder: nn.Module, n_outputs: int, dropout: float, pooling: Pooling = "mean"
+) -> TextNetwork:
     """Build a student over an encoder from word numbers (B, T) to vectors (B, T, C)."""
     example = torch.ones(2, 3, dtype=torch.long)
     with torch.no_grad():
@@ -90,7 +93,11 @@ def encoder_network(encoder: nn.Module, n_outputs: int, dropout: float) -> TextN
             f"encoder: for word indices of shape (2, 3) it returned {got}; expected a tensor "
             "(2, 3, channels), one vector per word"
         )
-    return TextNetwork(MeanOfWords(encoder), _head(states.shape[-1], n_outputs, dropout))
+    n_channels: int = states.shape[-1]
+    if pooling == "mean":
+        return TextNetwork(MeanOfWords(encoder), _head(n_channels, n_outputs, dropout))
+    trunk = AttendedWords(encoder, AttentionPooling(n_channels, beside_mean=pooling == "both"))
+    return TextNetwork(trunk, _head(trunk.pool.n_outputs, n_outputs, dropout))
 
 
 class MeanOfWords(nn.Module):
@@ -108,6 +115,22 @@ class MeanOfWords(nn.Module):
         weight = is_word / is_word.sum(1, keepdim=True).clamp(min=1)
         mean: Tensor = self.words(states * weight).sum(1)
         return mean
+
+
+class AttendedWords(nn.Module):
+    """Encode words in their context, and pool them by attention."""
+
+    def __init__(self, encoder: nn.Module, pool: AttentionPooling) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.words = Site()
+        self.pool = pool
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map word numbers (B, T) to vectors (B, C)."""
+        is_word = x > 0
+        pooled: Tensor = self.pool(self.words(self.encoder(x) * is_word[..., None]), is_word)
+        return pooled
 
 
 class ConvEncoder(nn.Module):

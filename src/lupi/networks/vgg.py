@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
+from lupi.networks.pooling import AttentionPooling, JoinedMaps, Pooling
 from lupi.nn.initialise import he_init
 from lupi.nn.sites import Site
 
@@ -50,6 +51,8 @@ class VGG(nn.Module):
             it is the only one.
         pool: height and width of the head's input map; by default that of the last map.
         fc_activation: activation of the fully connected layers; convolutions have ReLU.
+        pooling: `mean` averages the last map to `pool`; attention looks at the maps of the last
+            two blocks together.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class VGG(nn.Module):
         dropout: float = 0.5,
         pool: int | None = None,
         fc_activation: Activation = "relu",
+        pooling: Pooling = "mean",
     ) -> None:
         super().__init__()
         side = image_size // 2 ** len(blocks)
@@ -77,13 +81,20 @@ class VGG(nn.Module):
             trunk[f"block{i}"] = _block(n_in, channels)
             trunk[f"site{i}"] = Site()
             n_in = channels[-1]
-        side = pool or side
-        trunk["pool"] = nn.AdaptiveAvgPool2d(side)
-        trunk["flat"] = nn.Flatten()
-        self.trunk = nn.Sequential(trunk)
+        if pooling == "mean":
+            side = pool or side
+            trunk["pool"] = nn.AdaptiveAvgPool2d(side)
+            trunk["flat"] = nn.Flatten()
+            self.trunk = nn.Sequential(trunk)
+            n_in *= side * side
+        else:
+            joined = [f"site{i}" for i in range(max(1, len(blocks) - 1), len(blocks) + 1)]
+            n_in = sum(channels[-1] for channels in blocks[-2:])
+            trunk["pool"] = attention = AttentionPooling(n_in, beside_mean=pooling == "both")
+            n_in = attention.n_outputs
+            self.trunk = JoinedMaps(trunk, joined)
 
         head: OrderedDict[str, nn.Module] = OrderedDict()
-        n_in *= side * side
         for i, n_units in enumerate(n_hidden, start=1):
             head[f"fc{i}"] = nn.Linear(n_in, n_units)
             head[f"{fc_activation}{i}"] = nn.ReLU() if fc_activation == "relu" else nn.Sigmoid()
@@ -123,6 +134,7 @@ def small_vgg(
     n_convs: int = 1,
     pool: int = 1,
     n_fc: int = 2,
+    pooling: Pooling = "mean",
 ) -> VGG:
     """Build a VGG for small images and few labels.
 
@@ -131,7 +143,9 @@ def small_vgg(
     """
     blocks = [(channels,) * n_convs for channels in (width, 2 * width, 4 * width)]
     hidden = (n_hidden,) * n_fc
-    return VGG(blocks, hidden, n_outputs, image_size, mean, std, dropout, pool, fc_activation)
+    return VGG(
+        blocks, hidden, n_outputs, image_size, mean, std, dropout, pool, fc_activation, pooling
+    )
 
 
 def vgg16_bn(
@@ -141,7 +155,10 @@ def vgg16_bn(
     std: Sequence[float] = (0.229, 0.224, 0.225),
     dropout: float = 0.5,
     fc_activation: Activation = "relu",
+    pooling: Pooling = "mean",
 ) -> VGG:
     """Build VGG-16 with batch norm: at 224 px, 1000 classes, the published 138,365,992 weights."""
     hidden = (4096, 4096)
-    return VGG(VGG16, hidden, n_outputs, image_size, mean, std, dropout, None, fc_activation)
+    return VGG(
+        VGG16, hidden, n_outputs, image_size, mean, std, dropout, None, fc_activation, pooling
+    )

@@ -16,7 +16,7 @@ from lupi.loaders.tables.encoder import TableEncoder
 from lupi.methods.teachers.hallucination import HallucinationStudent
 from lupi.settings import Settings
 from lupi.tasks import table_network
-from lupi.tasks.images import image
+from lupi.tasks.images import network as image_network
 from lupi.tasks.text import network as text_network
 
 
@@ -130,5 +130,5 @@ class Description(Settings):
             settings = table_network.TableNetworkSettings.parse(self.network, "network")
             return table_network.build_network(settings, self.encoder().width, n_outputs)
         shape, unknown = self.images, (1.0,) * self.images.n_channels  # in the weights
-        images = image.ImageNetworkSettings.parse(self.network, "network")
-        return image.build_network(images, n_outputs, shape.image_size, unknown, unknown)
+        images = image_network.ImageNetworkSettings.parse(self.network, "network")
+        return image_network.build_network(images, n_outputs, shape.image_size, unknown, unknown)

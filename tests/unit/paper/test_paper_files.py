@@ -9,8 +9,8 @@ from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.methods.noise.het_dropout_settings import HetDropoutSettings
 from lupi.settings import merge, read_yaml
-from lupi.tasks.images.image import ImageNetworkSettings
 from lupi.tasks.images.imagenet import ImagenetSettings
+from lupi.tasks.images.network import ImageNetworkSettings
 from lupi.train.learners import find_learner
 from lupi.train.settings import TrainSettings
 

@@ -21,6 +21,7 @@ from lupi.errors import LupiError
 from lupi.loaders.images.regions import mask_box
 from lupi.loaders.xstar.restrict import restrict
 from lupi.methods.noise.het_dropout_settings import HetDropoutSettings, check_effects
+from lupi.networks.pooling import AttentionPooling
 from lupi.nn.batchnorm import batchnorms
 from lupi.nn.layouts import SiteShape, site_shapes
 from lupi.nn.sites import Site, find_sites, site_module
@@ -245,13 +246,18 @@ def _of_region(prior: Callable[[Tensor], Tensor], seen: Tensor) -> Tensor:
 def _site_shapes(net: nn.Module, task: Task, settings: HetDropoutSettings) -> dict[str, SiteShape]:
     """Return the named sites, or the default ones.
 
-    If x* marks a region, the default is the second-to-last site with places: deep enough for
-    meaningful features, with enough places to separate inside from outside.
+    If x* marks a region, the default is the input of an attention pooling, or else the
+    second-to-last site with places: deep enough for meaningful features, with enough places to
+    separate inside from outside.
     """
     if settings.sites is None and task.xstar_kind == "region":
         marked = {name: m for name, m in find_sites(net, ["*"]).items() if isinstance(m, Site)}
         shapes = site_shapes(net, marked, task.example())
         names = [name for name, found in shapes.items() if found.places]
+        attends = [name for name, m in net.named_modules() if isinstance(m, AttentionPooling)]
+        if attends:
+            name = f"{attends[-1]}.places"
+            return {name: shapes[name]}
         if names:
             name = names[max(len(names) - 2, 0)]
             return {name: shapes[name]}

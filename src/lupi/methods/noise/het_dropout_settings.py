@@ -34,7 +34,8 @@ class HetDropoutSettings(Settings):
 
     sites: tuple[str, ...] | None = None
     """Names or patterns, such as `trunk.site2` or `head.*`; `output` is the network's output. By
-    default every dropout layer; for a region, the second-to-last site with places."""
+    default every dropout layer; for a region, the input of the attention pooling or, without one,
+    the second-to-last site with places."""
     draw: Draw | None = None
     """What shares a draw: `unit` (one draw per entry, as in the paper), `place`, `channel` or
     `example`; by default `channel` at feature maps and sequences, `unit` at vectors."""

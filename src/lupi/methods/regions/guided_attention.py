@@ -91,7 +91,7 @@ def at_places(region: Tensor, grid: tuple[int, ...]) -> Tensor:
     if tuple(region.shape[2:]) == grid:
         return region[:, 0]
     pool = F.adaptive_max_pool2d if len(grid) == 2 else F.adaptive_max_pool1d
-    pooled: Tensor = pool(region, grid)  # type: ignore[operator]
+    pooled: Tensor = pool(region, grid)
     return pooled[:, 0]
 
 

@@ -5,7 +5,8 @@ from functools import partial
 from lupi.loaders.images.digits import N_DIGITS, N_TEST, TEST_REPEATS, DigitsSettings, make_digits
 from lupi.loaders.images.parts import ImageParts, all_rows
 from lupi.records import Design
-from lupi.tasks.images.image import ImageNetworkSettings, ImageTask
+from lupi.tasks.images.image import ImageTask
+from lupi.tasks.images.network import ImageNetworkSettings
 
 
 class DigitsTask(ImageTask):

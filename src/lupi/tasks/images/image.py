@@ -1,13 +1,13 @@
 """Classification of images, with the box of the object as privileged information."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -15,66 +15,13 @@ from lupi.core import Control, Inputs, OneOutputPerRow, OutputKind, Places, Spli
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
 from lupi.loaders.images.decode import Fit
+from lupi.loaders.images.maps import MapImages, cached_maps, check_cropping
 from lupi.loaders.images.parts import DrawParts, ImageRows
-from lupi.loaders.images.split import ImageBatches
+from lupi.loaders.images.split import ImageBatches, Images, StoredImages
 from lupi.loaders.images.windows import Cropping
 from lupi.loaders.subsets import nested_rows, rows_with_xstar
-from lupi.networks.resnet import resnet18, resnet50
-from lupi.networks.vgg import Activation, small_vgg, vgg16_bn
 from lupi.records import Design, Metric
-from lupi.settings import Settings
-
-
-class ImageNetworkSettings(Settings):
-    """The student for images."""
-
-    name: Literal["small-vgg", "vgg16-bn", "resnet18", "resnet50"] = "small-vgg"
-    """Its sites: `trunk.site1` … after each block or stage, `head.drop1`, a VGG's `head.drop2`."""
-    width: int = Field(16, ge=1, le=512)
-    """Channels of the first block of small-vgg; each further block doubles it."""
-    n_convs: int = Field(1, ge=1, le=8)
-    """Convolutions in each block of small-vgg."""
-    pool: int = Field(1, ge=1, le=64)
-    """Height and width of the map that the fully connected layers of small-vgg see."""
-    n_fc: int = Field(2, ge=0, le=8)
-    """Fully connected layers of small-vgg before the last; with 0, dropout is before the last."""
-    n_hidden: int = Field(128, ge=1)
-    """Units of those layers."""
-    dropout: float = Field(0.2, ge=0, lt=1)
-    """Bernoulli rate after the fully connected layers; before the only one of a ResNet."""
-    fc_activation: Activation = "relu"
-    """Activation of the fully connected layers of VGGs; the CVPR 2018 paper uses `sigmoid` for
-    info-dropout."""
-
-
-def build_network(
-    settings: ImageNetworkSettings,
-    n_classes: int,
-    size: int,
-    mean: Sequence[float],
-    std: Sequence[float],
-) -> nn.Module:
-    """Build a student for images of `size` pixels, with mean and deviation of each channel."""
-    s = settings
-    if s.name in ("resnet18", "resnet50"):
-        build = resnet18 if s.name == "resnet18" else resnet50
-        return build(n_classes, size, mean, std, s.dropout)
-    if s.name == "vgg16-bn":
-        return vgg16_bn(n_classes, size, mean, std, s.dropout, s.fc_activation)
-    return small_vgg(
-        n_classes,
-        size,
-        s.width,
-        s.n_hidden,
-        mean,
-        std,
-        s.dropout,
-        s.fc_activation,
-        s.n_convs,
-        s.pool,
-        s.n_fc,
-    )
-
+from lupi.tasks.images.network import ImageNetworkSettings, build_network, unknown_statistics
 
 N_TOP = 5
 
@@ -120,7 +67,14 @@ class ImageTask(OneOutputPerRow):
         self.n_channels, side = self._example_rows.images.shape
         self._cropping = cropping or Cropping(side, side)
         self._ten_crops = ten_crops
-        self.mean, self.std = [0.5] * self.n_channels, [0.5] * self.n_channels
+        self.statistics: tuple[list[float], list[float]] | None = None
+        self._maps: dict[tuple[int, str], MapImages] = {}
+        """Maps of the images by a frozen network; shared by tasks with other networks."""
+
+    @property
+    def sees_maps(self) -> bool:
+        """Whether x is the maps of a frozen pretrained network."""
+        return self.network_settings.is_frozen
 
     @property
     def n_outputs(self) -> int:
@@ -136,7 +90,9 @@ class ImageTask(OneOutputPerRow):
         """Return the task with mean and standard deviation of the pixels of a training set."""
         fitted = copy.copy(self)
         train = self._training_rows(size, seed)
-        fitted.mean, fitted.std = train.images.mean_and_std(train.rows)
+        if self.network_settings.is_pretrained and not self.sees_maps:
+            train = ImageRows(self._mapped(train.images), train.rows)
+        fitted.statistics = train.images.mean_and_std(train.rows)
         return fitted
 
     @property
@@ -155,8 +111,33 @@ class ImageTask(OneOutputPerRow):
         )
 
     def _training_rows(self, size: int, seed: int) -> ImageRows:
-        pool = self._draw(seed).train
+        pool = self._seen(self._draw(seed).train)
         return ImageRows(pool.images, pool.rows[nested_rows(pool.y, size, seed)])
+
+    def _seen(self, part: ImageRows) -> ImageRows:
+        """Return rows as the network sees them: as they are, or as maps of a frozen network."""
+        return ImageRows(self._mapped(part.images), part.rows) if self.sees_maps else part
+
+    def _mapped(self, images: StoredImages) -> MapImages:
+        """Return the maps of images by the pretrained network, computed once."""
+        check_cropping(self._cropping, self._ten_crops)
+        if not isinstance(images, Images):
+            raise LupiError(
+                "a frozen network needs images in files: shards are streamed, so nothing can be "
+                "cached; give the files they were made of"
+            )
+        backbone = self.network_settings.backbone()
+        key = id(images), backbone.source.checksum
+        if key not in self._maps:
+            stored, rows, folder = self._stored_in(images)
+            network = f"{backbone.source.checksum} {self._cropping.size}"
+            maps = cached_maps(stored, backbone, network, self._cropping.flip, folder).maps
+            self._maps[key] = MapImages(images, maps[rows])
+        return self._maps[key]
+
+    def _stored_in(self, images: Images) -> tuple[Images, slice, Path | None]:
+        """Return all images of a cache folder, which of them these are, and the folder."""
+        return images, slice(None), None
 
     def splits(
         self,
@@ -190,6 +171,7 @@ class ImageTask(OneOutputPerRow):
 
     def _held_out(self, part: ImageRows, control: Control | None, seed: int) -> Split:
         """Return validation or test rows, without x* unless a control is given."""
+        part = self._seen(part)
         images, rows = part.images, part.rows
         regions, has = (None, None) if control is None else images.regions(rows, control, seed)
         return images.split(rows, ImageBatches(part.y, self._cropping, regions, has))
@@ -206,16 +188,20 @@ class ImageTask(OneOutputPerRow):
             "fit": self.fit,
         }
         target = {"kind": "classification", "classes": list(self.classes)}
-        return {"images": images, "target": target}
+        described = {"images": images, "target": target}
+        if self.network_settings.is_pretrained:
+            described["backbone"] = self.network_settings.backbone().source._asdict()
+        return described
 
     def network(self) -> nn.Module:
         """Build the student with new random weights."""
-        size = self._cropping.size
-        return build_network(self.network_settings, self.n_classes, size, self.mean, self.std)
+        settings, size = self.network_settings, self._cropping.size
+        known = self.statistics or unknown_statistics(settings, self.n_channels, size)
+        return build_network(settings, self.n_classes, size, *known)
 
     def example(self) -> Inputs:
         """Return two images."""
-        images = self._example_rows.images
+        images = self._seen(self._example_rows).images
         rows = images.first(2)
         return next(images.split(rows, ImageBatches(images.y[rows], self._cropping)).batches(2)).x
 

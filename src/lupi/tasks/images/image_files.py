@@ -17,11 +17,13 @@ from lupi.loaders.images.shards.format import is_sharded, read_content
 from lupi.loaders.images.shards.remote import is_url
 from lupi.loaders.images.shards.stream import Streamed, open_stream
 from lupi.loaders.images.shards.write import write_shards
+from lupi.loaders.images.split import Images
 from lupi.loaders.images.windows import Cropping
 from lupi.loaders.images.writer import OnDecoded
 from lupi.records import Design
 from lupi.settings import Settings, TaskSettings
-from lupi.tasks.images.image import ImageNetworkSettings, ImageTask
+from lupi.tasks.images.image import ImageTask
+from lupi.tasks.images.network import ImageNetworkSettings
 
 
 class AugmentSettings(Settings):
@@ -186,8 +188,20 @@ class ImageFilesTask(ImageTask):
             ten_crops=settings.test_crops == "ten",
         )
         self.classes = tuple(loaded.classes)
+        self._loaded = loaded
         self.fit = settings.fit
         self.finding_counts = loaded.finding_counts()
+
+    def _stored_in(self, images: Images) -> tuple[Images, slice, Path | None]:
+        """Return all images of the cache folder, which of them these are, and the folder."""
+        loaded = self._loaded
+        assert isinstance(loaded, Loaded)  # as they are not streamed
+        start = 0
+        for part in (loaded.train, loaded.val, loaded.test):
+            if images is part:
+                return loaded.every, slice(start, start + len(part.y)), loaded.folder
+            start += len(part.y)
+        return loaded.every, slice(None), loaded.folder
 
     def _replicates(
         self, settings: ImageFilesSettings, loaded: Loaded | Streamed

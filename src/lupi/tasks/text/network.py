@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 from torch import nn
 
+from lupi.networks.pooling import Pooling
 from lupi.networks.text import ConvEncoder, bag_of_words, encoder_network, import_encoder, lstm
 from lupi.settings import Settings
 
@@ -19,6 +20,9 @@ class TextNetworkSettings(Settings):
     name: Literal["bag-of-words", "cnn", "lstm", "own"] = "bag-of-words"
     """bag-of-words: linear in which words a text has, its second site is `head.pooled`. cnn, lstm
     (in both directions, with attention) and `own`: `head.drop` follows the pooling."""
+    pooling: Pooling = "mean"
+    """How the words of cnn and own become one vector: their `mean`, or by `attention`, with a place
+    for nowhere; `both`: beside each other."""
     n_channels: int | None = Field(None, ge=1, le=4096)
     """Length of embeddings and states of cnn and lstm; by default 64."""
     encoder: str | None = None
@@ -31,6 +35,8 @@ class TextNetworkSettings(Settings):
     def _has_effect(self) -> "TextNetworkSettings":
         if (self.encoder is not None) != (self.name == "own"):
             raise ValueError("encoder: goes with name: own, and own needs it")
+        if self.pooling != "mean" and self.name in ("bag-of-words", "lstm"):
+            raise ValueError(f"pooling: {self.name} pools in its own way; leave it out")
         if self.n_channels is not None and self.name not in ("cnn", "lstm"):
             raise ValueError(f"n_channels: has no effect on {self.name}; leave it out")
         return self
@@ -44,7 +50,8 @@ def build_network(settings: TextNetworkSettings, n_words: int, n_outputs: int) -
     if settings.name == "lstm":
         return lstm(n_words, n_outputs, n_channels, settings.dropout)
     if settings.name == "cnn":
-        return encoder_network(ConvEncoder(n_words, n_channels), n_outputs, settings.dropout)
+        encoder: nn.Module = ConvEncoder(n_words, n_channels)
+        return encoder_network(encoder, n_outputs, settings.dropout, settings.pooling)
     assert settings.encoder is not None  # as settings were validated
     encoder = import_encoder(settings.encoder, n_words)
-    return encoder_network(encoder, n_outputs, settings.dropout)
+    return encoder_network(encoder, n_outputs, settings.dropout, settings.pooling)
