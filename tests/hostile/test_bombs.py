@@ -232,8 +232,8 @@ XML = (
     "read_annotation(path.read_bytes())",
 )
 TABLE = (
-    "import pandas, pyarrow.parquet; from lupi.loaders.tables import reading",
-    "reading.read_table(path)",
+    "import pandas, pyarrow.parquet; from lupi.loaders import files",
+    "files.read_frame(path)",
 )
 COCO = (
     "from lupi.loaders.images.layouts.box_files import *; "

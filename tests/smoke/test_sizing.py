@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lupi.loaders.tables.reading import read_table
+from lupi.loaders.files import read_frame
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,7 @@ def test_the_tables_of_the_page_are_those_of_the_script() -> None:
 def test_large_data_are_made_and_indexed(tmp_path: Path) -> None:
     script = [sys.executable, str(ROOT / "examples/sizing/large.py")]
     subprocess.run([*script, "table", tmp_path / "t.parquet", "--rows", "50"], check=True)
-    assert list(read_table(tmp_path / "t.parquet").columns)[-3:] == ["s0", "s1", "y"]
+    assert list(read_frame(tmp_path / "t.parquet").columns)[-3:] == ["s0", "s1", "y"]
     made = ["images", str(tmp_path / "tree"), "--images", "360", "--classes", "2"]
     subprocess.run([*script, *made], check=True)
     done = subprocess.run(

@@ -106,7 +106,7 @@ def _from_stdin(
 
 def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     from lupi.configs import find_settings
-    from lupi.loaders.tables.reading import TABLES
+    from lupi.loaders.files import TABLES
     from lupi.settings import read_yaml
 
     if URL.match(str(path)):

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from lupi.errors import LupiError
+from lupi.loaders.files import Dialect, TextFormat
 from lupi.loaders.images.decode import Fit
 from lupi.loaders.tables.encoder import TableEncoder
 from lupi.methods.teachers.hallucination import HallucinationStudent
@@ -31,16 +32,7 @@ class ImageFiles(Settings):
     fit: Fit
 
 
-class CsvFiles(Settings):
-    """How CSV files are read, as for the training table."""
-
-    separator: str | None = None
-    header: bool = True
-    decimal: str = "."
-    encoding: str = "utf-8"
-
-
-class TextFiles(Settings):
+class TextFiles(TextFormat):
     """How texts are converted to x, as for the training texts."""
 
     column: str
@@ -49,8 +41,6 @@ class TextFiles(Settings):
     """Tags to remove from texts; in training they marked rationales."""
     max_length: int = Field(ge=1)
     """Maximum number of words of a text."""
-    separator: str | None = None
-    encoding: str = "utf-8"
     words: tuple[str, ...] = Field(min_length=1, max_length=1_000_000)
     """Known words; their indices start at 1, and 0 is any other word."""
 
@@ -80,7 +70,8 @@ class Description(Settings):
     two_heads: bool = False
     """Whether it predicts the mean of two heads, as after hallucination."""
     images: ImageFiles | None = None
-    csv: CsvFiles = CsvFiles()
+    csv: Dialect = Dialect()
+    """How the training table was read."""
     features: dict[str, Any] | None = None
     """The JSON of a `TableEncoder`."""
     texts: TextFiles | None = None

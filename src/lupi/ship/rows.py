@@ -7,7 +7,7 @@ that the result for a row does not depend on other rows.
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,18 +16,9 @@ import torch
 from torch import Tensor
 
 from lupi.errors import LupiError
+from lupi.loaders.files import Dialect, is_csv, read_frame, read_lines, split_header
 from lupi.loaders.tables.encoder import Column, TableEncoder
-from lupi.loaders.tables.reading import (
-    EXCEL,
-    PARQUET,
-    SEPARATORS,
-    column_names,
-    read_content,
-    read_table,
-    without_mark,
-)
 from lupi.settings import format_value, unknown_name
-from lupi.ship.description import CsvFiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,27 +37,18 @@ class Rows(NamedTuple):
 class RowReader:
     """Reads files of rows for a student, `batch_size` rows at a time."""
 
-    def __init__(self, encoder: TableEncoder, how: CsvFiles, batch_size: int) -> None:
+    def __init__(self, encoder: TableEncoder, how: Dialect, batch_size: int) -> None:
         self._encoder, self._how, self._batch_size = encoder, how, batch_size
         self.ignored: dict[str, None] = {}
         """Columns of the files that the student does not use, in order."""
 
     def read(self, path: Path) -> Iterator[Rows]:
-        """Read a CSV (optionally gzipped), Parquet or Excel file."""
-        suffix = path.suffix.lower()
-        if suffix in (*PARQUET, *EXCEL):
-            yield from self._read_frame(read_table(path, header=self._how.header), str(path))
-            return
-        if suffix == ".gz":
-            encoding = without_mark(self._how.encoding)
-            text = io.TextIOWrapper(io.BytesIO(read_content(path)), encoding, newline="")
-            yield from self.read_csv(text, str(path))
-            return
-        try:
-            with path.open(encoding=without_mark(self._how.encoding), newline="") as lines:
-                yield from self.read_csv(lines, str(path))
-        except OSError as error:
-            raise LupiError(f"table {path} can't be read: {error.strerror}") from None
+        """Read a file in any format that tables have."""
+        if is_csv(path):
+            yield from self.read_csv(read_lines(path, self._how.encoding), str(path))
+        else:
+            how = self._how.model_copy(update={"separator": None})
+            yield from self._read_frame(read_frame(path, how), str(path))
 
     def read_csv(self, lines: Iterable[str], where: str) -> Iterator[Rows]:
         """Read lines of a CSV as they come."""
@@ -83,12 +65,10 @@ class RowReader:
         head = next((line for line in lines if line.strip()), None)
         if head is None:
             raise LupiError(f"{where} is empty; expected rows of a table")
-        separator = self._how.separator or max(SEPARATORS, key=head.count)
-        fields = next(csv.reader([head], delimiter=separator, skipinitialspace=True))
-        names = column_names(fields)
+        own = [column.name for column in self._encoder.columns]
+        separator, names = split_header(head, own, self._how.header, self._how.separator)
         if not self._how.header:
-            names = [str(i) for i in range(len(fields))]
-            lines = (line for part in ([head], lines) for line in part)
+            lines = chain([head], lines)
         self._look_at(names, where)
         places = [names.index(column.name) for column in self._encoder.columns]
         rows = (row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row)
@@ -110,10 +90,12 @@ class RowReader:
     def _look_at(self, names: Sequence[str], where: str) -> None:
         own = [column.name for column in self._encoder.columns]
         for name in own:
-            if names.count(name) != 1:
+            reason = None
+            if name not in names:
                 reason = unknown_name("column", name, names)
-                if name in names:
-                    reason = f"{names.count(name)} columns are named {name!r}"
+            elif f"{name}.1" in names and f"{name}.1" not in own:
+                reason = f"more than one column is named {name!r}"
+            if reason is not None:
                 raise LupiError(f"{where}: {reason}. The student predicts from {', '.join(own)}")
         self.ignored |= dict.fromkeys(name for name in names if name not in own)
 

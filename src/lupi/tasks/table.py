@@ -20,6 +20,7 @@ from lupi.core import Batch, Control, OneOutputPerRow, OutputKind, Places, Split
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
 from lupi.loaders.division import Part
+from lupi.loaders.files import resolve
 from lupi.loaders.subsets import nested_rows, rows_with_xstar
 from lupi.loaders.tables.cells import odd_columns
 from lupi.loaders.tables.columns import load_table
@@ -74,7 +75,7 @@ class TableTask(ScoredByOutcome, OneOutputPerRow):
         self._table = table = load_table(settings)
         self.network_settings = network
         self._settings = settings
-        self._csv = settings.model_dump(include={"separator", "header", "decimal", "encoding"})
+        self._csv = resolve(settings.path, settings.dialect).model_dump()
         self.outcome = Outcome(table.classes)
         self.output_kind: OutputKind = self.outcome.output_kind
         self.metric = self.outcome.metric(settings.metric, settings.weighs("metrics"))

@@ -340,13 +340,13 @@ def test_labels_in_a_table(folder: Path) -> None:
         "dogs/0.png",
     ]
     append(folder / "labels.csv", "cats/1.png,d,")
-    check(source, folder, "contradicting label", "labels.csv, line 14")
+    check(source, folder, "contradicting label", "labels.csv, row 13")
     (folder / "labels.csv").write_text("\n".join(["file,label,part", *lines[1:]]) + "\n")
     _, findings = read(source, folder)  # the image itself, and the line of its box
     assert [f.kind for f in findings.bad] == ["missing annotation", "missing image"]
     assert findings.bad[0].file == "cats/0.png"
     (folder / "labels.csv").write_text("file,class\n")
-    with pytest.raises(LupiError, match=r"labels.csv has no column 'label'"):
+    with pytest.raises(LupiError, match=r"labels.csv: no column is called `label`"):
         read(source, folder)
 
 
@@ -376,7 +376,7 @@ def test_parts_in_folders(tmp_path: Path) -> None:
 )
 def test_wrong_lines_of_a_table_of_boxes(folder: Path, line: str, kind: str) -> None:
     append(folder / "boxes.csv", line)
-    check(BOXES, folder, kind, "boxes.csv, line 14")
+    check(BOXES, folder, kind, "boxes.csv, row 13")
 
 
 def test_images_outside_the_class_folders(folder: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lupi.errors import LupiError
-from lupi.loaders.text.text_file import Row, read_rows
+from lupi.loaders.files import Dialect, Row, read_rows
 from made_reviews import write_csv, write_jsonl
 
 ROWS: list[list[Any]] = [
@@ -52,7 +52,9 @@ def test_the_separator_is_found_or_given(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [["x;y", "z"], ["1", "2"]], ";")
     assert [row.cells for row in read_rows(path, ["z"])] == [{"z": "2"}]
     path = write_csv(tmp_path / "b.csv", [["a|b", "c"], ["1", "2"]], ",")
-    assert [row.cells for row in read_rows(path, ["a|b"], separator=",")] == [{"a|b": "1"}]
+    assert [row.cells for row in read_rows(path, ["a|b"], dialect=Dialect(separator=","))] == [
+        {"a|b": "1"}
+    ]
 
 
 def test_a_bad_row_is_told_with_its_number(tmp_path: Path) -> None:
@@ -74,8 +76,8 @@ def test_a_bad_row_is_told_with_its_number(tmp_path: Path) -> None:
         ("a.csv", b"", "is empty"),
         ("a.jsonl", b"\n", "is empty"),
         ("a.csv", b"review\nna\xefve\n", "0xef in line 2.*cp1252"),
-        ("a.csv", b"rev\xefiew\nx\n", "is not utf-8 text"),
-        ("a.csv", "review\nx\n".encode("utf-16"), "set task.encoding to utf-16"),
+        ("a.csv", b"rev\xefiew\nx\n", "is not UTF-8 text"),
+        ("a.csv", "review\nx\n".encode("utf-16"), "set task.encoding=utf-16"),
         ("a.csv", b"review\na\0b\n", "line 2 contains a NUL byte"),
         ("a.csv", b"reviews\nx\n", "did you mean `reviews`"),
         ("a.csv", b"review,review\nx,y\n", "more than one column named 'review'"),
@@ -95,7 +97,7 @@ def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, message:
 
 
 def test_an_open_quotation_mark_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lupi.loaders.text.text_file.MAX_CELL", 50)
+    monkeypatch.setattr("lupi.loaders.files.MAX_CELL", 50)
     path = tmp_path / "a.csv"
     path.write_text('review\nx\n"open\n' + "y\n" * 100)
     with pytest.raises(LupiError, match=r"after row 1: .*quotation mark"):
@@ -105,10 +107,10 @@ def test_an_open_quotation_mark_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 def test_other_encodings_are_read_if_named(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("review\nnaïve\n".encode("cp1252"))
-    (row,) = read_rows(path, ["review"], encoding="cp1252")
+    (row,) = read_rows(path, ["review"], dialect=Dialect(encoding="cp1252"))
     assert row.cells == {"review": "naïve"}
     with pytest.raises(LupiError, match="unknown encoding"):
-        list(read_rows(path, ["review"], encoding="klingon"))
+        Dialect.parse({"encoding": "klingon"}, "task")
 
 
 def test_no_file_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +119,7 @@ def test_no_file_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path.write_bytes(gzip.compress(b"review\n" + b"x" * 10_000_000))
     with pytest.raises(LupiError, match="would come out of it"):
         list(read_rows(path, ["review"]))
-    monkeypatch.setattr("lupi.loaders.text.text_file.MAX_CHARACTERS", 10)
+    monkeypatch.setattr("lupi.loaders.files.MAX_CHARACTERS", 10)
     with pytest.raises(LupiError, match="more than 10 characters"):
         list(read_rows(write_csv(tmp_path / "a.csv", ROWS), ["review"]))
 
@@ -125,7 +127,7 @@ def test_no_file_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_separator_is_for_csv(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", ROWS)
     with pytest.raises(LupiError, match=r"separator has no effect: .* is not CSV"):
-        list(read_rows(path, ["review"], separator=","))
+        list(read_rows(path, ["review"], dialect=Dialect(separator=",")))
     with pytest.raises(LupiError, match="does not exist"):
         list(read_rows(tmp_path / "none.csv", ["review"]))
 

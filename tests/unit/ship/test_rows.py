@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from lupi.errors import LupiError
+from lupi.loaders.files import Dialect, read_frame, resolve
 from lupi.loaders.tables.encoder import TableEncoder
-from lupi.loaders.tables.reading import read_table
-from lupi.ship.description import CsvFiles
 from lupi.ship.rows import RowReader
 from made_table import HEADER, rows, write_csv
 
@@ -17,8 +16,8 @@ FEATURES = HEADER[:5]
 
 
 def reader(path: Path, batch_size: int = 128, **how: object) -> RowReader:
-    frame = read_table(path)[FEATURES]
-    return RowReader(TableEncoder.lay_out(frame).fit(frame), CsvFiles.parse(how, "csv"), batch_size)
+    frame = read_frame(path)[FEATURES]
+    return RowReader(TableEncoder.lay_out(frame).fit(frame), Dialect.parse(how, "csv"), batch_size)
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_lines_become_what_training_made_of_the_file(table: Path) -> None:
-    frame = read_table(table)[FEATURES]
+    frame = read_frame(table)[FEATURES]
     expected = torch.from_numpy(TableEncoder.lay_out(frame).fit(frame).transform(frame))
     for batch_size in (1, 7, 1000):
         own = reader(table, batch_size)
@@ -47,8 +46,8 @@ def test_parquet_is_read_too(table: Path, tmp_path: Path) -> None:
 def test_a_row_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
     made = [["01" if i % 2 else "a7", "1" if i % 3 else "2"] for i in range(30)]
     path = write_csv(tmp_path / "codes.csv", made, ["code", "kind"])
-    frame = read_table(path)
-    own = RowReader(TableEncoder.lay_out(frame, ["kind"]).fit(frame), CsvFiles(), 1)
+    frame = read_frame(path)
+    own = RowReader(TableEncoder.lay_out(frame, ["kind"]).fit(frame), Dialect(), 1)
     (alone,) = own.read_csv(["code,kind\n", "01,1.0\n"], "stdin")
     first = next(iter(own.read_csv(["code,kind\n", "01,1\n", "a7,2\n"], "stdin")))
     assert torch.equal(alone.x, first.x)
@@ -61,8 +60,8 @@ def test_other_separators_and_signs(table: Path) -> None:
     plain = "57.5,old,True,2024-05-26,\n"
     (english,) = reader(table).read_csv([",".join(FEATURES) + "\n", plain], "stdin")
     assert torch.equal(german.x, english.x)
-    nameless = read_table(table).iloc[:, :1].set_axis(["0"], axis=1)
-    own = RowReader(TableEncoder.lay_out(nameless).fit(nameless), CsvFiles(header=False), 9)
+    nameless = read_frame(table).iloc[:, :1].set_axis(["0"], axis=1)
+    own = RowReader(TableEncoder.lay_out(nameless).fit(nameless), Dialect(header=False), 9)
     assert [chunk.numbers for chunk in own.read_csv(["57.5\n", "3\n"], "stdin")] == [[1, 2]]
 
 
@@ -98,7 +97,7 @@ def test_a_batch_may_be_all_bad(table: Path) -> None:
     [
         ([], "stdin is empty"),
         (["km,vann,packed,sent,weight\n"], "did you mean `vann`"),
-        (["km,van,km,packed,sent,weight\n"], "2 columns are named 'km'"),
+        (["km,van,km,packed,sent,weight\n"], "more than one column is named 'km'"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(table: Path, lines: list[str], message: str) -> None:
@@ -107,8 +106,22 @@ def test_a_table_that_does_not_fit_is_refused(table: Path, lines: list[str], mes
 
 
 def test_a_file_that_is_no_table_is_refused(table: Path, tmp_path: Path) -> None:
-    with pytest.raises(LupiError, match="can't be read: No such file"):
+    with pytest.raises(LupiError, match=r"none\.csv does not exist"):
         list(reader(table).read(tmp_path / "none.csv"))
     (tmp_path / "latin.csv").write_bytes(b"km,van\n1,\xe9t\xe9\n")
     with pytest.raises(LupiError, match="not UTF-8"):
         list(reader(table).read(tmp_path / "latin.csv"))
+
+
+def test_the_training_file_is_read_as_in_training(tmp_path: Path) -> None:
+    """A header with more commas than the separator was taken for another dialect."""
+    path = tmp_path / "sizes.csv"
+    path.write_text("size, w, h;y\n" + "".join(f"{i},5;{i}\n" for i in range(9)))
+    how = resolve(path, Dialect(decimal=","))
+    frame = read_frame(path, how)[["size, w, h"]]
+    encoder = TableEncoder.lay_out(frame).fit(frame)
+    own = RowReader(encoder, how, 100)
+    (batch,) = own.read(path)
+    assert torch.equal(batch.x, torch.from_numpy(encoder.transform(frame)))
+    (other,) = own.read_csv(['"size, w, h",y\n', '"3,5",1\n'], "stdin")  # another separator
+    assert torch.equal(other.x, batch.x[3:4])

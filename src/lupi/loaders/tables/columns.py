@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from lupi.errors import LupiError
 from lupi.loaders.content import fingerprint_of
 from lupi.loaders.division import PARTS, Division, Part
+from lupi.loaders.files import list_columns, read_frame
 from lupi.loaders.split_columns import official_parts
 from lupi.loaders.tables.answers import Answers, answers_of
 from lupi.loaders.tables.cells import BadCells, read_numbers
 from lupi.loaders.tables.encoder import is_number, texts
 from lupi.loaders.tables.parts import LabelledRows, design_of, division_of
-from lupi.loaders.tables.reading import list_columns, read_table
 from lupi.loaders.tables.settings import Kind, TableSettings
 from lupi.loaders.tables.weights import check_class_weights, read_weights
 from lupi.records import Design
@@ -69,11 +69,10 @@ def load_table(settings: TableSettings) -> Table:
     """Read a table and determine the split of its rows; raise an error for unusable tables."""
     if settings.content not in (None, fingerprint_of(settings.files)):
         raise LupiError(f"{settings.path} has changed since this run was planned; plan it again")
-    how = (settings.separator, settings.header, settings.decimal, settings.encoding)
-    features = _features(settings, list_columns(settings.path, *how))
+    features = _features(settings, list_columns(settings.path, settings.dialect))
     used = frozenset({*features, *settings.columns_beside})
     frames = {
-        part: read_table(path, *how, columns=used, max_rows=settings.max_rows)
+        part: read_frame(path, settings.dialect, used, settings.max_rows)
         for part, path in zip(PARTS, (settings.path, settings.val, settings.test), strict=True)
         if path is not None
     }

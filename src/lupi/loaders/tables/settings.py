@@ -1,6 +1,5 @@
 """Settings of a table: files, roles of columns, and the split of its rows."""
 
-import codecs
 import math
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -8,20 +7,20 @@ from typing import Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from lupi.loaders.content import fingerprint_of
+from lupi.loaders.files import EXCEL, JSON_LINES, PARQUET, Dialect, is_csv, suffix_of
 from lupi.loaders.split_columns import DivisionSettings
-from lupi.loaders.tables.reading import EXCEL, PARQUET
 from lupi.settings import TaskSettings
 
 Kind = Literal["classification", "regression"]
 Use = Literal["loss", "metrics"]
 
 
-class TableSettings(DivisionSettings, TaskSettings):
+class TableSettings(DivisionSettings, Dialect, TaskSettings):
     """Files, roles of columns, and the split of rows."""
 
     name: Literal["table"] = "table"
     path: Path
-    """CSV, Parquet (.parquet) or Excel (.xlsx)."""
+    """CSV, JSON lines (.jsonl), Parquet (.parquet) or Excel (.xlsx)."""
     target: str
     """Column to predict."""
     privileged: tuple[str, ...] = Field(min_length=1)
@@ -54,14 +53,6 @@ class TableSettings(DivisionSettings, TaskSettings):
     gold: str | None = None
     """Column with the true target of an item, used to score held-out items; by default the majority
     of the answers, or the mean of numbers."""
-    separator: str | None = Field(None, min_length=1, max_length=1)
-    """Column separator of a CSV; by default detected from its first lines."""
-    header: bool = True
-    """Whether a CSV's first line names the columns; otherwise they are named 0, 1, …."""
-    decimal: str = Field(".", min_length=1, max_length=1)
-    """Decimal separator of a CSV."""
-    encoding: str = "utf-8"
-    """Encoding of a CSV, such as latin-1, cp1252 or utf-16."""
     max_rows: int | None = Field(None, ge=10)
     """Rows of each file to work with, drawn at random, the same for every seed; by default all.
     The others of a Parquet file take no memory."""
@@ -88,14 +79,6 @@ class TableSettings(DivisionSettings, TaskSettings):
             return tuple(str(name) for name in value)
         return str(value) if isinstance(value, int) else value
 
-    @field_validator("encoding")
-    @classmethod
-    def _is_known(cls, value: str) -> str:
-        try:
-            return codecs.lookup(value).name
-        except LookupError:
-            raise ValueError(f"unknown encoding {value!r}; try latin-1 or utf-16") from None
-
     @field_validator("class_weights", mode="before")
     @classmethod
     def _classes(cls, value: Any) -> Any:
@@ -117,9 +100,13 @@ class TableSettings(DivisionSettings, TaskSettings):
 
     @model_validator(mode="after")
     def _has_csv(self) -> Self:
-        is_parquet = all(path.suffix.lower() in PARQUET for path in self.files)
-        unused = () if self.reads_csv else ("separator", "decimal", "encoding")
-        for name in (*unused, *(("header",) if is_parquet else ())):
+        suffixes = {suffix_of(path) for path in self.files}
+        unused = () if self.reads_csv else ("separator", "decimal")
+        if suffixes <= {*PARQUET, *EXCEL}:
+            unused = (*unused, "encoding")
+        if suffixes <= {*PARQUET, *JSON_LINES}:
+            unused = (*unused, "header")
+        for name in unused:
             if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"{name} has no effect: {self.path} is not CSV; remove it")
         return self
@@ -142,7 +129,7 @@ class TableSettings(DivisionSettings, TaskSettings):
     @property
     def reads_csv(self) -> bool:
         """Whether any file is CSV."""
-        return any(path.suffix.lower() not in (*PARQUET, *EXCEL) for path in self.files)
+        return any(map(is_csv, self.files))
 
     def weighs(self, use: Use) -> bool:
         """Whether rows have weights in the loss, or in metrics."""

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from lupi.errors import LupiError
 from lupi.loaders.division import PARTS, Part
+from lupi.loaders.files import TextFormat, read_rows
 from lupi.loaders.findings import Findings, OnBad
 from lupi.loaders.split_columns import DivisionSettings, official_parts
 from lupi.loaders.text.rationales import (
@@ -23,7 +24,6 @@ from lupi.loaders.text.rationales import (
     read_cell,
     strip_tags,
 )
-from lupi.loaders.text.text_file import read_rows
 from lupi.loaders.text.tokens import Words, locate_words
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ N_LOOKED_AT = 200
 """Rationales from which the form of all of them is found."""
 
 
-class TextFileSettings(DivisionSettings):
+class TextFileSettings(DivisionSettings, TextFormat):
     """Files, roles of columns, and how files are read."""
 
     path: Path
-    """CSV, TSV, JSON lines or Parquet; each may be gzipped (.csv.gz)."""
+    """CSV, TSV, JSON lines, Parquet or Excel; may be gzipped (.csv.gz)."""
     text: str
     """Column with the texts: strings, or lists of words."""
     target: str
@@ -54,10 +54,6 @@ class TextFileSettings(DivisionSettings):
     """A file with validation rows; by default each seed draws them from `path`."""
     test: Path | None = None
     """A file with test rows; by default each seed draws them from `path`."""
-    separator: str | None = Field(None, min_length=1, max_length=1)
-    """Column separator of a CSV; by default detected from its first line."""
-    encoding: str = "utf-8"
-    """Encoding of the files, such as cp1252."""
     max_length: int = Field(5000, ge=1)
     """Maximum number of words of a text; truncated texts are counted."""
     on_bad: OnBad = "stop"
@@ -227,7 +223,7 @@ def _good_rows(
     rationale = [name for name in settings.rationale if name not in named]
     if path == settings.path:  # files with validation or test rows need no rationales
         named, rationale = [*named, *rationale], []
-    for row in read_rows(path, named, rationale, settings.separator, settings.encoding):
+    for row in read_rows(path, named, rationale, settings.dialect):
         if row.bad is not None:
             findings.add(f"{path.name} row {row.number}", "row that can't be read", row.bad)
         else:
@@ -240,12 +236,7 @@ def _find_form(settings: TextFileSettings) -> Form | None:
         return "tags"
     if settings.rationale_form != "auto" or not settings.rationale:
         return None if settings.rationale_form == "auto" else settings.rationale_form
-    rows = read_rows(
-        settings.path,
-        settings.rationale,
-        separator=settings.separator,
-        encoding=settings.encoding,
-    )
+    rows = read_rows(settings.path, settings.rationale, dialect=settings.dialect)
     cells = (_first_cell(row.cells.values()) for row in rows)
     return find_form(islice((cell for cell in cells if cell is not None), N_LOOKED_AT))
 

@@ -25,6 +25,7 @@ from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
 from lupi.loaders.content import fingerprint_of
 from lupi.loaders.division import PARTS, Division
+from lupi.loaders.files import resolve
 from lupi.loaders.split_columns import divide
 from lupi.loaders.subsets import nested_rows, rows_with_xstar
 from lupi.loaders.text.span_controls import control_regions, lexicon_regions, spread_over_words
@@ -53,6 +54,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
         self._data = data = _load(settings)
         self._train = data.parts["train"]
         self._texts = data.every
+        self._separator = resolve(settings.path, settings.dialect).separator
         where = f"{settings.path}: target {settings.target!r}"
         self.outcome = Outcome.of(self._train.targets, settings.kind, where)
         self._y = {
@@ -169,7 +171,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
                 "column": s.text,
                 "tags": list(s.tags) if self._data.form == "tags" else [],
                 "max_length": s.max_length,
-                "separator": s.separator,
+                "separator": self._separator,
                 "encoding": s.encoding,
                 "words": [names[i] for i in self._chosen(rows)],
             },

@@ -10,7 +10,6 @@ Images are named by their path below the root, or by its last part where that is
 without their suffix.
 """
 
-import csv
 import io
 import json
 import math
@@ -20,6 +19,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from lupi.errors import LupiError
+from lupi.loaders.files import rows_in
 from lupi.loaders.findings import Findings
 from lupi.loaders.images.layouts.index import Box
 from lupi.loaders.images.layouts.pascal import BadXmlError, read_annotation
@@ -149,16 +149,11 @@ def _voc(
 def read_table(
     tree: Tree, path: str, columns: tuple[str, ...]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the lines of a CSV with a header, each with its position."""
-    reader = csv.DictReader(io.StringIO(read_text(tree, path), newline=""))
-    missing = [column for column in columns if column not in (reader.fieldnames or [])]
-    if missing:
-        raise LupiError(
-            f"{path} has no column {missing[0]!r}; its first line should name "
-            f"{', '.join(columns)}, it names {', '.join(reader.fieldnames or ['nothing'])}"
-        )
-    for row in reader:
-        yield f"{path}, line {reader.line_num}", {key: row[key] or "" for key in row if key}
+    """Yield the rows of a CSV or JSON lines file, each with its position."""
+    content = io.BytesIO(read_text(tree, path).encode())
+    for row in rows_in(content, path, columns, None):
+        cells = {name: "" if cell is None else str(cell) for name, cell in row.cells.items()}
+        yield f"{path}, row {row.number}", dict.fromkeys(columns, "") | cells
 
 
 def _box(numbers: Any) -> Box | None:

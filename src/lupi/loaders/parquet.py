@@ -1,8 +1,8 @@
-"""A table from a Parquet file: the columns that are wanted, all rows or some drawn at random."""
+"""Rows of Parquet files: the columns that are wanted, all rows or some drawn at random."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -76,10 +76,39 @@ def _opened(path: Path) -> Any:
 
 
 def _columns(path: Path, file: Any) -> list[str]:
-    """Return the names of the columns; what pandas keeps as names of rows is none."""
+    """Return the names of the columns; without pandas' index columns."""
     try:
         index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
         names: list[str] = file.schema_arrow.names
         return [name for name in names if name not in index]
     except Exception as error:  # of a hostile file
         raise LupiError(f"table {path} can't be read as Parquet: {error}") from None
+
+
+def parquet_rows(
+    content: BinaryIO, where: str, keep: Callable[[list[str]], list[str]]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of an open file with their numbers, from 1; `keep` chooses the columns."""
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        file = ParquetFile(content)
+        names, n_rows = list(file.schema_arrow.names), file.metadata.num_rows
+    except Exception as error:  # a hostile file may raise anything inside pyarrow
+        raise LupiError(f"{where} can't be read as Parquet: {error}") from None
+    kept = keep(names)
+    if n_rows * len(kept) > MAX_VALUES:
+        raise LupiError(f"{where} declares {n_rows:,} rows; use fewer rows")
+    batches = file.iter_batches(256, columns=kept)
+    number = 0
+    while True:
+        try:
+            batch = next(batches, None)
+            rows = [] if batch is None else batch.to_pylist()
+        except Exception as error:
+            raise LupiError(f"{where} can't be read as Parquet: {error}") from None
+        if batch is None:
+            return
+        for cells in rows:
+            number += 1
+            yield number, cells
