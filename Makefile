@@ -6,13 +6,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+INSTALLED := $(VENV)/.installed
+# Bytecode is compiled when a module is first imported: far less than all that pip would compile.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 EXTRAS := ray,slurm,features,examples,notebook
 
 LOWEST := $(VENV)-lowest
 
 .PHONY: demo test test-slow test-extras test-lowest docs report-image lint format setup clean
 
-demo: $(READY)
+demo: $(INSTALLED)
 	$(BIN)/lupi demo
 
 test: $(READY)
@@ -22,7 +25,7 @@ test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow --numprocesses auto --dist worksteal
 
 test-extras: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]" \
+	$(PIP) -e ".[$(EXTRAS)]" \
 		-e "src/lupi_paper[meteor]"
 	$(BIN)/python -m pytest -m "extra and not slow" --numprocesses auto
 
@@ -37,7 +40,7 @@ test-lowest:
 		--numprocesses auto tests/unit tests/golden
 
 docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(PIP) -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 REPORT ?= runs/demo/report.html
@@ -58,9 +61,13 @@ format: $(READY)
 
 setup: $(READY)
 
-$(READY): pyproject.toml src/lupi_paper/pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]" -e src/lupi_paper
+	$(PIP) -e .
+	@touch $(INSTALLED)
+
+$(READY): $(INSTALLED) src/lupi_paper/pyproject.toml
+	$(PIP) -e ".[dev]" -e src/lupi_paper
 	@touch $(READY)
 
 clean:
