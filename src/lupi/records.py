@@ -26,7 +26,7 @@ from lupi.design import Design as Design
 from lupi.design import Looks as Looks
 from lupi.errors import LupiError
 from lupi.facts import Fact
-from lupi.files import read_json, write_json
+from lupi.files import DamagedRecordError, read_json, write_json, write_sealed
 from lupi.record_types import Arm as Arm
 from lupi.record_types import Candidate as Candidate
 from lupi.record_types import ComparisonRecord as ComparisonRecord
@@ -116,9 +116,13 @@ def read_comparison(folder: Path) -> ComparisonRecord:
         planned = _Planned.model_validate(document)
         its_trials = planned_trials(planned.candidates)
     except ValidationError as error:
-        raise LupiError(f"{path} is not a comparison record: {first_error(error)}") from None
+        raise DamagedRecordError(
+            f"{path} is not a comparison record: {first_error(error)}"
+        ) from None
     except ValueError:
-        raise LupiError(f"{path} is not a comparison record: a trial has no seed") from None
+        raise DamagedRecordError(
+            f"{path} is not a comparison record: a trial has no seed"
+        ) from None
     warnings = planned.warnings
     runs = read_runs(folder, planned.runs, warnings)
     trials = read_runs(folder, its_trials, warnings)
@@ -150,13 +154,35 @@ def read_result(folder: Path) -> dict[str, Any]:
     path = folder / "result.json"
     result = read_json(path)
     if result.get("format") != FORMAT:
-        raise LupiError(
+        raise DamagedRecordError(
             f"{path} has record format {result.get('format')!r}, this lupi reads {FORMAT}"
         )
     try:
         _Result.model_validate(result)
     except ValidationError as error:
-        raise LupiError(f"{path} can't be read as a record: {first_error(error)}") from None
+        raise DamagedRecordError(
+            f"{path} can't be read as a record: {first_error(error)}"
+        ) from None
+    return result
+
+
+def write_result(folder: Path, result: Mapping[str, Any]) -> None:
+    """Write the result of a run, with its checksum: the run is finished."""
+    write_sealed(folder / "result.json", result)
+
+
+def read_finished_result(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the result of a run with these settings; None if there is none yet.
+
+    Raise a `DamagedRecordError` if it can't be read, or belongs to other settings.
+    """
+    if not (folder / "result.json").exists():
+        return None
+    result, path = read_result(folder), folder / "settings.json"
+    recorded = read_json(path)
+    has_task = isinstance(recorded.get("task"), dict)
+    if not has_task or run_identity(recorded) != run_identity(settings):
+        raise DamagedRecordError(f"{path} was changed or is of another run")
     return result
 
 
@@ -212,7 +238,7 @@ def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
     return RunRecord(plan, folder, result, text)
 
 
-_RUN_AGAIN = "delete its folder and run the comparison again"
+_RUN_AGAIN = "run the comparison again to repeat it; its files are then kept in `damaged`"
 
 
 def _check_belonging(

@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import json
+import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from lupi.errors import LupiError
+from lupi.limits import read_regular
 
 MAX_TEXT = 2**20
 MAX_VALUES = 100_000
@@ -141,8 +143,7 @@ def _listed(names: Sequence[str]) -> str:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a settings file."""
     try:
-        with path.open(encoding="utf-8") as file:
-            raw = load_plain(file.read(MAX_TEXT + 1))
+        raw = load_plain(read_regular(path, MAX_TEXT).decode("utf-8"))
     except FileNotFoundError:
         raise LupiError(f"settings file {path} does not exist") from None
     except (OSError, ValueError) as error:
@@ -165,11 +166,34 @@ def load_plain(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
     except TypeError as error:
         raise ValueError(f"{error}: write it as a text, in quotes") from None
+    except (AttributeError, LookupError, ArithmeticError) as error:
+        # PyYAML's own errors for tags such as `!!bool x`
+        raise ValueError(f"a value does not match its tag: {error}") from None
     return value
 
 
+_NUMBERS = {
+    "tag:yaml.org,2002:int": re.compile(
+        r"[-+]?(?:0b[01_]{1,99}|0[0-7_]{0,99}|0x[0-9a-fA-F_]{1,99}|[1-9][0-9_]{0,99})$"
+    ),
+    "tag:yaml.org,2002:float": re.compile(
+        r"[-+]?(?:[0-9][0-9_]{0,99}\.[0-9_]{0,99}|\.[0-9][0-9_]{0,99})(?:[eE][-+][0-9]{1,9})?$"
+        r"|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
+    ),
+}
+"""Patterns of YAML 1.1 for up to 100 digits, without numbers of base 60."""
+
+
 class _Loader(yaml.SafeLoader):
-    """A safe loader that counts values."""
+    """A safe loader that counts values; 12:30 is a text, not a number of base 60."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [
+            (tag, _NUMBERS.get(tag, pattern))
+            for tag, pattern in yaml.SafeLoader.yaml_implicit_resolvers[first]
+        ]
+        for first in yaml.SafeLoader.yaml_implicit_resolvers
+    }
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -189,6 +213,8 @@ class _Loader(yaml.SafeLoader):
         if self._n_values > MAX_VALUES:
             raise yaml.YAMLError(f"it expands to more than {MAX_VALUES:,} values")
         self._sizes.setdefault(node, self._n_values - before)
+        if node.tag in _NUMBERS and (len(node.value) > 200 or ":" in node.value):
+            raise yaml.YAMLError(f"{format_value(node.value)} is not a number")
         return node
 
 

@@ -1,7 +1,7 @@
-"""What comes out of compressed files, bounded: no small file may fill the memory.
+"""Limits for decompression: a file may expand to 256 MiB, or to 100 times its size.
 
-Honest data seldom shrink to a hundredth. A file that would grow by more, beyond a size that any
-machine has, is refused before it is unpacked, and so is what its own directory lies about.
+A file that would expand to more is refused before it is decompressed. Sizes that an archive's own
+directory states are checked, too.
 """
 
 import gzip
@@ -15,25 +15,17 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
+from lupi.limits import check_regular, largest_content, open_regular
 
-ALWAYS_READ = 256 * 2**20
-"""Bytes that any file may become."""
-LARGEST_GROWTH = 100
-"""Times its own size that a larger one may become."""
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""How members of a zip may be packed: with others nobody can stop in time."""
-
-
-def largest_content(n_bytes: int) -> int:
-    """Return how many bytes may come out of a compressed file of `n_bytes`."""
-    return max(ALWAYS_READ, LARGEST_GROWTH * n_bytes)
+"""Compression methods of members; others can't be decompressed with a limit."""
 
 
 def read_gzip(path: Path) -> bytes:
     """Return the content of a gzip file; an OSError if that can't be had."""
-    most = largest_content(path.stat().st_size)
+    most = largest_content(check_regular(path))
     try:
-        with gzip.open(path) as file:
+        with open_regular(path) as packed, gzip.open(packed) as file:
             content = file.read(most + 1)
     except (EOFError, zlib.error) as error:
         raise OSError(f"it is damaged: {error}") from None
@@ -59,6 +51,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     Loading runs no code: arrays of Python objects are refused.
     """
     try:
+        check_regular(path)
         if zipfile.is_zipfile(path):
             refuse_growth(path)
             with np.load(path, allow_pickle=False) as file:

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,58 @@ def test_bad_files(tmp_path: Path, content: bytes, message: str) -> None:
     path.write_bytes(content)
     with pytest.raises(LupiError, match=message):
         read_yaml(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: !!bool x",
+        "a: !!int ''",
+        "a: !!int x",
+        "a: !!float x",
+        "a: !!float ''",
+        "a: !!timestamp x",
+        "a: !!timestamp 2024-13-45",
+        "a: !!binary é",
+        "a: !!omap x",
+        "a: !!set x",
+        "a: !!python/object:os.system x",
+        "a: 2024-01-01",
+        "a: !!int 1:1",
+        f"a: !!int {'9' * 5000}",
+        f"a: !!float {'1:' * 100_000}1",
+    ],
+)
+def test_a_value_that_its_tag_does_not_fit_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(LupiError, match="can't be read"):
+        read_yaml(tmp_path / "a.yaml")
+    with pytest.raises(LupiError, match="can't be read"):
+        override({}, [f"a={text.removeprefix('a: ')}"])
+
+
+def test_times_are_texts_and_numbers_have_a_limit(tmp_path: Path) -> None:
+    long = f"1{':1' * 200_000}"
+    (tmp_path / "a.yaml").write_text(
+        f"a: 12:30\nb: {long}\nc: {'9' * 300_000}\nd: [1, -2, 0, 0x1f, 1_000, 0.5, -.5, 1.5e+3]\n"
+    )
+    read = read_yaml(tmp_path / "a.yaml")
+    assert read["a"] == "12:30"
+    assert read["b"] == long
+    assert read["c"] == "9" * 300_000
+    assert read["d"] == [1, -2, 0, 31, 1000, 0.5, -0.5, 1500.0]
+    assert [type(value) for value in read["d"]] == [int] * 5 + [float] * 3
+
+
+def test_only_regular_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "endless.yaml").symlink_to("/dev/zero")
+    with (tmp_path / "sparse.yaml").open("wb") as file:
+        file.truncate(2**40)
+    for name, message in (
+        ("pipe", "a device, a pipe or a socket"),
+        ("endless", "a device, a pipe or a socket"),
+        ("sparse", "it is sparse"),
+    ):
+        with pytest.raises(LupiError, match=message):
+            read_yaml(tmp_path / f"{name}.yaml")

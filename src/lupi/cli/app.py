@@ -1,12 +1,12 @@
 """All verbs as one command, and how errors are printed."""
 
+import io
 import sys
 
 import typer
-from rich.markup import escape
 
 from lupi import __version__
-from lupi.cli.output import closed_pipe_ends_quietly, print_json
+from lupi.cli.output import closed_pipe_ends_quietly, print_json_error
 from lupi.cli.plugin_verbs import add_plugin_verbs
 from lupi.cli.torchrun import n_processes, report_once
 from lupi.cli.verbs import (
@@ -74,13 +74,16 @@ def _root(
 
 def main() -> None:
     """Run the command; a user's mistake gives one message, without a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # file names that are not UTF-8
     try:
         with closed_pipe_ends_quietly():
             app()
     except (LupiError, OSError, MemoryError) as error:
         if "--json" in sys.argv:
-            print_json({"error": _error_text(error)})
-        print_message(f"[bold red]error:[/] {escape(_error_text(error))}")
+            print_json_error(_error_text(error))
+        print_message(_error_text(error), "error:", "bold red")
         sys.exit(2)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
-from rich.console import Console
 
 from lupi.interface.console import print_message
+from lupi.interface.plain import PlainConsole, visible
 
 if TYPE_CHECKING:
     from lupi.interface.result import Comparison
@@ -73,14 +73,32 @@ class _Stdout:
             self._exit()
 
     def _exit(self) -> NoReturn:
-        # Python flushes the stream once more when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        _discard(self._stream)
         raise SystemExit(CLOSED_PIPE) from None
+
+
+def _discard(stream: TextIO) -> None:
+    """Let a stream that can't be written to discard what Python flushes when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_json(document: Mapping[str, Any]) -> None:
     """Print a result for programs."""
     print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_json_error(message: str) -> None:
+    """Print an error for programs, if stdout can be written to."""
+    try:
+        print_json({"error": message})
+        sys.stdout.flush()
+    except OSError:  # such as a full disk, which may be the error
+        _discard(sys.stdout)
+
+
+def print_text(text: str, end: str = "\n") -> None:
+    """Print text that may come from a file, without control characters."""
+    print(visible(text), end=end)
 
 
 def print_verdict(comparison: "Comparison", as_json: bool, table: str | None = None) -> None:
@@ -91,6 +109,6 @@ def print_verdict(comparison: "Comparison", as_json: bool, table: str | None = N
     if as_json:
         print_json(comparison.to_dict())
     elif table:
-        print(FORMATS[table](comparison.summary), end="")
+        print_text(FORMATS[table](comparison.summary), end="")
     else:
-        Console().print(summary_table(comparison.summary))
+        PlainConsole().print(summary_table(comparison.summary))

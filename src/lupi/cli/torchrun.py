@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import typer
-from rich.markup import escape
 
 from lupi.errors import LupiError
 from lupi.interface.console import print_message, stderr
@@ -41,9 +40,8 @@ def report_once() -> Iterator[None]:
     except Exception as error:
         if _fails_first():
             stderr.quiet = False
-            print_message(
-                f"[bold red]error[/] in process {os.environ['RANK']}: {escape(_explained(error))}"
-            )
+            where = f"in process {os.environ['RANK']}"
+            print_message(f"{where}: {_explained(error)}", "error", "bold red")
         sys.stderr.flush()
         os._exit(2)  # at once: the others wait for what will never come, and torchrun ends them
 

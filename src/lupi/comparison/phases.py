@@ -6,12 +6,13 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from lupi.comparison.jobs import Engine, Event, Job
 from lupi.comparison.plan import Plan
 from lupi.comparison.tuning import with_changes
 from lupi.errors import LupiError
+from lupi.files import DamagedRecordError, locked, read_json, require_utf8, set_aside
 from lupi.permission import allowed_names
 from lupi.records import (
     ComparisonRecord,
@@ -31,18 +32,9 @@ def open_records(plan: Plan, folder: Path) -> Iterator[list[Job]]:
 
     For a plan that is still to be tuned, these are the trials.
     """
-    lock = FileLock(folder / ".lock", timeout=0)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout:
-        raise LupiError(
-            f"another lupi is at work in {folder}; wait for it to end, or use another --out"
-        ) from None
-    except OSError as error:
-        raise LupiError(f"--out: {folder} can't be used: {error.strerror}") from None
-    try:
+    with _exclusive(folder):
         looks = _looks(plan, folder)
+        _keep_if_damaged(folder / "comparison.json")
         write_comparison(
             folder,
             plan.settings.resolved(),
@@ -56,15 +48,42 @@ def open_records(plan: Plan, folder: Path) -> Iterator[list[Job]]:
             plan.facts,
         )
         yield missing_jobs(plan, folder)
-    finally:
-        lock.release()
+
+
+def _keep_if_damaged(path: Path) -> None:
+    """Keep a damaged comparison.json, before it is written anew."""
+    try:
+        read_json(path)
+    except DamagedRecordError as error:
+        if path.exists():
+            set_aside([path], path.parent, path.name, str(error))
+
+
+@contextlib.contextmanager
+def _exclusive(folder: Path) -> Iterator[None]:
+    """Create a folder and lock it."""
+    require_utf8(folder)
+    with contextlib.ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(locked(folder, timeout=0))
+        except Timeout:
+            raise LupiError(
+                f"another lupi is at work in {folder}; wait for it to end, or use another --out"
+            ) from None
+        except OSError as error:
+            raise LupiError(f"--out: {folder} can't be used: {error.strerror}") from None
+        yield
 
 
 def _looks(plan: Plan, folder: Path) -> Looks | None:
     """Return the looks of a plan, preceded by those of an earlier plan that already took place."""
     if plan.looks is None or not (folder / "comparison.json").exists():
         return plan.looks
-    record = read_comparison(folder)
+    try:
+        record = read_comparison(folder)
+    except DamagedRecordError:  # it is written anew, and the runs are still there
+        return plan.looks
     counts = Counter((run.plan.arm, run.plan.size) for run in record.finished)
     return plan.looks.after(record.looks, max(counts.values(), default=0))
 

@@ -1,19 +1,22 @@
 """Print progress and messages to stderr, or to the cell of a notebook. Results go elsewhere."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
+from lupi.errors import shortened
 from lupi.facts import Fact
+from lupi.files import read_set_aside
+from lupi.interface.plain import PlainConsole
 
 if TYPE_CHECKING:
     from lupi.settings import TaskSettings
 
-stderr = Console(stderr=True)
+stderr = PlainConsole(stderr=True)
 MAX_LINES = 20
 """Approximate number of progress lines if the output is not a terminal, such as a file."""
 
@@ -35,9 +38,28 @@ def can_redraw() -> bool:
     return find_spec("ipywidgets") is not None if stderr.is_jupyter else stderr.is_terminal
 
 
-def print_message(message: str) -> None:
-    """Print a message that is not a result."""
-    stderr.print(message, highlight=False, soft_wrap=True)
+def print_message(message: str, label: str = "", style: str = "") -> None:
+    """Print a message that is not a result, as it is: it has no markup.
+
+    Args:
+        message: The text; of a very long one, the middle is left out.
+        label: Printed before it in the given style, such as `warning:`.
+        style: Style of the label, such as `yellow`.
+    """
+    text = Text.assemble((f"{label} " if label else "", style), shortened(message))
+    stderr.print(text, highlight=False, soft_wrap=True)
+
+
+def print_warning(message: str) -> None:
+    """Print a warning."""
+    print_message(message, "warning:", "yellow")
+
+
+def print_set_aside(folder: Path, before: Mapping[Path, str]) -> None:
+    """Print which damaged records were set aside in a folder since it had those in `before`."""
+    for path, reason in read_set_aside(folder).items():
+        if path not in before:
+            print_warning(f"{reason}; the damaged files are kept in {path}")
 
 
 def print_facts(facts: Sequence[Fact]) -> None:
@@ -48,7 +70,7 @@ def print_facts(facts: Sequence[Fact]) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for fact in facts:
-        table.add_row(escape(fact.about), escape(fact.text))
+        table.add_row(Text(fact.about), Text(fact.text))
     stderr.print(table, highlight=False)
 
 
@@ -77,7 +99,7 @@ def prepare_data(task: "TaskSettings") -> None:
     with progress_bar("decoding images") as show:
         lines = prepare_task(task, show)
     for line in lines:
-        print_message(escape(line))
+        print_message(line)
 
 
 def time_text(seconds: float) -> str:

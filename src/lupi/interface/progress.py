@@ -62,7 +62,7 @@ class LiveTable:
         if self._peak_memory:
             print_message(f"memory of a worker: {self._peak_memory / 1e9:.2f} GB at most")
         for text in self._failed:
-            print_message(f"[red]failed[/] {text}")
+            print_message(text, "failed", "red")
 
     def _update(self, event: Event) -> None:
         self._peak_memory = max(self._peak_memory, event.peak_memory)
@@ -86,7 +86,7 @@ class LiveTable:
             if event.what == "finished":
                 self._add_score(event.run_id, event.content, self._cells[event.run_id])
             else:
-                self._failed.append(escape(f"{name}: {event.content['error']}"))
+                self._failed.append(f"{name}: {event.content['error']}")
 
     def _add_score(self, run_id: str, result: dict[str, Any], plans: Iterable[PlannedRun]) -> None:
         for plan in plans:
@@ -107,13 +107,13 @@ class LiveTable:
                 left = seconds / n_now * (n_all - self._n_done)
                 rest = f", {time_text(left)} left" if self._n_done < n_all else ""
                 end = self._describe_end(event)
-                print_message(rf"\[{self._n_done}/{n_all}] {end} ({seconds:.0f} s{rest})")
+                print_message(f"[{self._n_done}/{n_all}] {end} ({seconds:.0f} s{rest})")
 
     def _describe_end(self, event: Event) -> str:
         plan = self._cells[event.run_id][0]
         score = event.content.get("metrics", {}).get(self._split, {}).get(self._metric)
         status = "failed" if score is None else f"{self._split} {self._metric} {score:.3f}"
-        return escape(f"{plan.arm}, n = {plan.size}, seed {plan.seed}: {status}")
+        return f"{plan.arm}, n = {plan.size}, seed {plan.seed}: {status}"
 
     def _view(self) -> RenderableType:
         table = Table(

@@ -180,12 +180,11 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return what `lupi compare` prints."""
-        from rich.console import Console
-
+        from lupi.interface.plain import PlainConsole
         from lupi.report.terminal import summary_table
 
         text = io.StringIO()
-        console = Console(file=text, width=WIDTH, color_system=None, force_jupyter=False)
+        console = PlainConsole(file=text, width=WIDTH, color_system=None, force_jupyter=False)
         console.print(summary_table(self.summary))
         return text.getvalue()
 

@@ -6,14 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
 from lupi.comparison.jobs import Engine
 from lupi.comparison.phases import open_records, phases, read_record
 from lupi.comparison.plan import Plan, check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
+from lupi.files import read_set_aside
 from lupi.interface.callbacks import Callback, TensorBoardCurves, notify
-from lupi.interface.console import prepare_data, print_facts, print_message, time_text
+from lupi.interface.console import (
+    prepare_data,
+    print_facts,
+    print_message,
+    print_set_aside,
+    print_warning,
+    time_text,
+)
 from lupi.interface.progress import LiveTable
 from lupi.interface.result import Comparison
 from lupi.records import ComparisonRecord, PlannedRun, default_folder, read_comparison
@@ -48,7 +54,7 @@ def run_comparison(
     folder = folder or default_folder(plan.settings.name)
     if tensorboard:
         callback = TensorBoardCurves(folder)
-        print_message(f"learning curves: tensorboard --logdir {escape(str(callback.folder))}")
+        print_message(f"learning curves: tensorboard --logdir {callback.folder}")
     for phase in phases(plan, folder):
         if phase.is_tuned and plan.until_decided:
             _print_open_questions(plan, phase, folder)
@@ -70,7 +76,7 @@ def prepare_plan(raw: dict[str, Any], max_seeds: int | None = None) -> Plan:
     few = too_few_seeds(plan.arms, len(settings.sizes), len(seeds), plan.looks)
     print_facts(plan.facts)
     for warning in [*plan.warnings, *few]:
-        print_message(f"[yellow]warning:[/] {escape(warning)}")
+        print_warning(warning)
     return plan
 
 
@@ -85,6 +91,7 @@ def execute_runs(
 
     With `pilot`, only the runs for which it returns True are executed, and no test score is shown.
     """
+    kept = read_set_aside(folder)
     with open_records(plan, folder) as jobs:
         record = read_comparison(folder)
         if pilot is not None:
@@ -93,7 +100,7 @@ def execute_runs(
             ids = {run.plan.run_id for run in record.runs}
             jobs = [job for job in jobs if job.run_id in ids]
         work = _describe_work(plan, record, len(jobs))
-        print_message(f"{work}, {escape(engine.about)}, in {escape(str(folder))}")
+        print_message(f"{work}, {engine.about}, in {folder}")
         split = "test" if plan.is_tuned and pilot is None else "val"
         table = LiveTable(record, split, trials=not plan.is_tuned)
         events = engine.execute(jobs)
@@ -101,6 +108,7 @@ def execute_runs(
             every = record.runs if plan.is_tuned else record.trials
             events = notify(events, {run.plan.run_id: run.plan for run in every}, callback)
         table.follow(events)
+    print_set_aside(folder, kept)
 
 
 def _describe_work(plan: Plan, record: ComparisonRecord, n_jobs: int) -> str:
@@ -133,7 +141,7 @@ def _print_open_questions(plan: Plan, phase: Plan, folder: Path) -> None:
     rest = [r for r, _ in plan.runs if r.run_id not in done and (r.arm, r.size) in cells]
     named = ", ".join(f"{arm} at n = {size}" for arm, size in open_questions(record))
     print_message(
-        f"open: {escape(named)}; on to {n_seeds} seeds: {len(now)} runs, "
+        f"open: {named}; on to {n_seeds} seeds: {len(now)} runs, "
         f"{time_text(seconds_of(record, now))} of one worker; at most {len(rest)} runs, "
         f"{time_text(seconds_of(record, rest))}, if nothing is decided before the budget is used up"
     )
@@ -145,8 +153,6 @@ def _print_ending(folder: Path) -> None:
     n_seeds = max(Counter((run.plan.arm, run.plan.size) for run in record.runs).values())
     named = ", ".join(f"{arm} at n = {size}" for arm, size in open_questions(record))
     if named:
-        print_message(
-            f"the budget of {n_seeds} seeds is used up; without an answer: {escape(named)}"
-        )
+        print_message(f"the budget of {n_seeds} seeds is used up; without an answer: {named}")
     else:
         print_message(f"every question has an answer, with {n_seeds} seeds or fewer")

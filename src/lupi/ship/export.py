@@ -7,7 +7,6 @@ manifest.json                        SHA-256 of the other files
 """
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from itertools import islice
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from lupi.core import Split
 from lupi.errors import LupiError
-from lupi.files import write_json, write_text
+from lupi.files import remove_leftovers, require_utf8, temporary_path, write_json, write_text
 from lupi.ship.card import model_card
 from lupi.ship.manifest import write_manifest
 from lupi.ship.onnx_file import write_onnx
@@ -51,7 +50,9 @@ def export(run_folder: Path, out: Path, format_: Format) -> Exported:
     description = describe_run(run_folder)
     run = read_finished(run_folder)
     test = splits_for(type(run.method), run.task, run.settings).test
-    unfinished = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    require_utf8(out)
+    remove_leftovers(out)
+    unfinished = temporary_path(out)
     unfinished.mkdir(parents=True)
     try:
         write_json(unfinished / DESCRIPTION, description.resolved())

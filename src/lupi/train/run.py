@@ -9,17 +9,23 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import torch
-from filelock import FileLock
 
 from lupi import __version__
 from lupi.classical.fitting import score_classical
 from lupi.classical.models import Classical
 from lupi.core import Batch, Method, Splits, Task, derive_seed, seed_torch
 from lupi.errors import LupiError
-from lupi.files import read_rows, write_json, write_text
+from lupi.files import (
+    DamagedRecordError,
+    locked,
+    read_rows,
+    set_run_aside,
+    write_json,
+    write_text,
+)
 from lupi.loaders.xstar.reveal import reveal
 from lupi.methods.registry import build_method
-from lupi.records import FORMAT, read_result
+from lupi.records import FORMAT, read_finished_result, write_result
 from lupi.settings import Settings, TaskSettings
 from lupi.tasks.registry import build_task
 from lupi.train.evaluate import compute_outputs, is_collapsed
@@ -57,21 +63,43 @@ def run(
             _run(settings, folder, on_epoch, processes, load)
         return {}
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".lock"):
-        if processes.broadcast((folder / "result.json").exists()):
-            return read_result(folder)
-        (folder / "failure.txt").unlink(missing_ok=True)
-        for left in folder.rglob(".*.tmp"):  # from an attempt that was killed while writing
-            left.unlink()
-        write_json(folder / "settings.json", settings.resolved())
-        write_json(folder / "environment.json", _environment(settings, processes))
-        result = _run(settings, folder, on_epoch, processes, load)
-        write_json(folder / "result.json", result)
-        (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
-        if settings.trial:
-            # The student of a trial is never used.
-            shutil.rmtree(folder / "checkpoint", ignore_errors=True)
-        return result
+    with locked(folder):
+        try:
+            result = read_finished_result(folder, settings.resolved())
+        except DamagedRecordError as error:
+            set_run_aside(folder, str(error))
+            result = None
+        if processes.broadcast(result is not None):
+            return result or {}
+        try:
+            return _record(settings, folder, on_epoch, processes, load)
+        except DamagedRecordError as error:  # of the checkpoint: start again
+            if processes.count > 1:
+                raise
+            set_run_aside(folder, str(error))
+            return _record(settings, folder, on_epoch, processes, load)
+
+
+def _record(
+    settings: RunSettings,
+    folder: Path,
+    on_epoch: Callable[[Row], None],
+    processes: Processes,
+    load: LoadTask,
+) -> dict[str, Any]:
+    """Do a run and write its record."""
+    (folder / "failure.txt").unlink(missing_ok=True)
+    for left in folder.rglob(".*.tmp"):  # from an attempt that was killed while writing
+        left.unlink()
+    write_json(folder / "settings.json", settings.resolved())
+    write_json(folder / "environment.json", _environment(settings, processes))
+    result = _run(settings, folder, on_epoch, processes, load)
+    write_result(folder, result)
+    (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
+    if settings.trial:
+        # The student of a trial is never used.
+        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+    return result
 
 
 def _run(

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from lupi.cli.options import Json, Sets
 from lupi.cli.output import print_json
 from lupi.interface.console import print_message
+from lupi.interface.plain import PlainConsole
 
 if TYPE_CHECKING:
     from torch import nn
@@ -91,7 +91,7 @@ def bounds(
         for key, value in measured.items():
             print(f"measured {key} = {value:.4g}")
         for text in words:
-            Console().print(Text(text))
+            PlainConsole().print(Text(text))
         if simulate:
             print()
             _print_table(*simulation_table(constants.simulation.sizes, ways))
@@ -140,4 +140,4 @@ def _print_table(head: Sequence[str], rows: list[list[str]]) -> None:
         table.add_column(column, justify="right" if i else "left")
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    PlainConsole().print(table)

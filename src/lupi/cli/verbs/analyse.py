@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +11,7 @@ from rich.text import Text
 from lupi.cli.options import Allow, Json
 from lupi.cli.output import print_json
 from lupi.interface.console import print_message, stderr
+from lupi.interface.plain import PlainConsole
 
 
 def analyse(
@@ -57,7 +57,7 @@ def analyse(
     if as_json:
         print_json(found.to_json())
     else:
-        console = Console()
+        console = PlainConsole()
         for text in lead(found):
             console.print(Text(text))
         for site in found.sites:

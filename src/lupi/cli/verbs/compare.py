@@ -134,5 +134,5 @@ def compare_and_print(
     if not result.is_complete:
         n_all = len(result.record.runs)
         n_missing = n_all - len(result.record.finished)
-        print_message(f"[red]{n_missing} of {n_all} runs have no result[/]: {RUN_AGAIN}")
+        print_message(RUN_AGAIN, f"{n_missing} of {n_all} runs have no result:", "red")
         raise typer.Exit(1)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from lupi.cli.options import Allow, Json, Sets, changes
 from lupi.cli.output import print_json, resumable
@@ -63,13 +62,13 @@ def shard(
     n_shards = {part: len(about["n_images"][part]) for part in PARTS}
     bad, notes = ([Finding(**found) for found in about[kind]] for kind in ("bad", "notes"))
     for line in Findings("skip", bad, notes).lines():
-        print_message(escape(line))
+        print_message(line)
     if as_json:
         print_json({"folder": str(out), "n_images": counts, "n_shards": n_shards})
         return
     for part, n in counts.items():
         print(f"{part:5}  {n} images in {n_shards[part]} shards")
-    print_message(f"to train from them: --set task.root={escape(str(out))}")
+    print_message(f"to train from them: --set task.root={out}")
 
 
 @app.command()
@@ -92,4 +91,4 @@ def reviews(
     if path.exists():
         raise LupiError(f"{path} already exists; choose another name")
     write_reviews(path, n, seed)
-    print_message(f"{n} generated reviews in {escape(str(path))}")
+    print_message(f"{n} generated reviews in {path}")

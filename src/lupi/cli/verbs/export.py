@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.markup import escape
 
 from lupi.cli.options import Allow, Json
-from lupi.cli.output import print_json
+from lupi.cli.output import print_json, print_text
 from lupi.interface.console import print_message, stderr
 
 
@@ -45,9 +44,9 @@ def export(
     from lupi.ship.pick import pick_run
 
     picked = pick_run(run, arm, size, seed)
-    print_message(escape(picked.why))
+    print_message(picked.why)
     if picked.headline is not None:
-        print_message(f"did x* help? {escape(picked.headline)}")
+        print_message(f"did x* help? {picked.headline}")
     with stderr.status("exporting"):
         exported = write(picked.folder, out, format_)
     if as_json:
@@ -63,7 +62,7 @@ def export(
             }
         )
         return
-    print(
+    print_text(
         f"{out}: outputs on {exported.n_rows} test rows differ from the original's by "
         f"at most {exported.difference:.2g}"
     )

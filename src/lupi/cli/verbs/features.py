@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.progress import track
 
 from lupi.cli.output import resumable
@@ -60,5 +59,5 @@ def features(
         for problem in track(work, "images", total=len(names), console=stderr):
             if problem is not None:
                 n_bad += 1
-                print_message(escape(problem))
+                print_message(problem)
     print_message(f"{len(names) - n_bad} vectors in {out}")

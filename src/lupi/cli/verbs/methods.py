@@ -4,11 +4,11 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from lupi.cli.options import Json
 from lupi.cli.output import print_json
+from lupi.interface.plain import PlainConsole
 from lupi.methods.facts import MethodFacts, list_facts
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def methods(
     for facts in found:
         kinds = ", ".join(facts.kinds) if facts.uses_xstar else "-"
         table.add_row(facts.name, _use(facts), kinds, facts.summary)
-    Console().print(table)
+    PlainConsole().print(table)
 
 
 def _use(facts: MethodFacts) -> str:
@@ -54,7 +54,7 @@ def _use(facts: MethodFacts) -> str:
 
 
 def _print_settings(method: "Learner") -> None:
-    console = Console()
+    console = PlainConsole()
     console.print(f"[bold]{method.name}[/]: {method.summary}\n")
     if not method.Settings.model_fields:
         console.print("no settings")
@@ -76,7 +76,7 @@ def _space(method: "Learner") -> "Space":
     return getattr(method, "search", {})
 
 
-def _print_search(method: "Learner", console: Console) -> None:
+def _print_search(method: "Learner", console: PlainConsole) -> None:
     from lupi.search import format_choices
 
     if not _space(method):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from lupi.cli import options
 from lupi.cli.output import RUN_AGAIN, print_json, resumable
 from lupi.interface.console import print_message, silenced, stderr, time_text
+from lupi.interface.plain import PlainConsole
 
 if TYPE_CHECKING:
     from lupi.verdict.planning import SeedPlan
@@ -134,7 +134,7 @@ def _plan(
         _print(found, n_workers)
         print_message(f"figure: {folder / 'plan.svg'}")
     if missing:
-        print_message(f"[red]{len(missing)} runs of the pilot have no result[/]: {RUN_AGAIN}")
+        print_message(RUN_AGAIN, f"{len(missing)} runs of the pilot have no result:", "red")
         raise typer.Exit(1)
 
 
@@ -142,7 +142,7 @@ def _print(found: "SeedPlan", n_workers: int) -> None:
     from lupi.report.numbers import difference, score, unit
     from lupi.verdict.planning import CONFIDENCE
 
-    console = Console(highlight=False)
+    console = PlainConsole(highlight=False)
     gain = f"{difference(found.gain, found.metric)} ({escape(unit(found.metric))})"
     console.print(
         f"[bold]{escape(found.comparison)}[/]: [bold]{_seeds(found.seeds)} seeds[/] "

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
 from lupi.interface.console import print_message, stderr
@@ -71,7 +70,7 @@ def predict(
     if not (run / MANIFEST).exists():
         picked = pick_run(run)
         run = picked.folder
-        print_message(escape(picked.why))
+        print_message(picked.why)
     student = load_student(run)
     write = _csv_writer() if format_ == "csv" else _write_json
     at_once = 1 if sys.stdin.isatty() and not (inputs or texts) else batch_size
@@ -85,9 +84,8 @@ def predict(
         for batch in read_inputs(student, inputs or [], _lines(), at_once, texts or []):
             if batch.ignored != said:
                 said = tuple(batch.ignored)
-                print_message(
-                    escape(f"ignored columns, which the student does not use: {', '.join(said)}")
-                )
+                listed = ", ".join(said)
+                print_message(f"ignored columns, which the student does not use: {listed}")
             n_good = batch.n_before_bad if on_bad == "stop" else len(batch.x)
             if n_good:
                 predictions = student.explain(student.outputs(batch.x[:n_good]))
@@ -99,7 +97,7 @@ def predict(
                     f"{batch.bad[0]}; correct it, or skip such inputs with --on-bad skip"
                 )
             for reason in batch.bad[: max(0, N_BAD_SHOWN - n_bad)]:
-                print_message(escape(f"skipped {reason}"))
+                print_message(f"skipped {reason}")
             n_bad += len(batch.bad)
             n_done += len(batch.x)
             progress.update(bar, completed=n_done)

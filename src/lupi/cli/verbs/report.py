@@ -72,8 +72,7 @@ def _write(folder: Path, as_json: bool, table: str | None, figures: Path | None)
 
 
 def _compare(first: Path, second: Path, as_json: bool) -> None:
-    from rich.console import Console
-
+    from lupi.interface.plain import PlainConsole
     from lupi.records import read_comparison
     from lupi.report.two_comparisons import render_pair
     from lupi.verdict.side_by_side import side_by_side
@@ -83,7 +82,7 @@ def _compare(first: Path, second: Path, as_json: bool) -> None:
         print_json(asdict(found))
     else:
         for part in render_pair(found):
-            Console().print(part, highlight=False)
+            PlainConsole().print(part, highlight=False)
 
 
 def _serve(folder: Path, port: int) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from lupi.cli import options
@@ -16,6 +15,8 @@ from lupi.interface.console import (
     prepare_data,
     print_facts,
     print_message,
+    print_set_aside,
+    print_warning,
     silenced,
     stderr,
 )
@@ -101,6 +102,7 @@ def _train(
     from lupi.comparison.jobs import Event
     from lupi.comparison.one_run import plan_run  # takes seconds: not before the file was found
     from lupi.comparison.settings import ComparisonSettings
+    from lupi.files import is_locked, read_set_aside
     from lupi.records import PlannedRun, default_folder
     from lupi.tasks.registry import build_task
     from lupi.train.parallel.processes import start_processes
@@ -115,11 +117,12 @@ def _train(
         facts = task.for_run(run_settings.size, run_settings.seed).facts
     print_facts(facts)
     for warning in task.warnings:
-        print_message(f"[yellow]warning:[/] {escape(warning)}")
+        print_warning(warning)
     planned = PlannedRun(run_settings.run_id, arm, run_settings.size, run_settings.seed)
     folder = records / planned.run_id
     print_message(f"{arm}, n = {run_settings.size}, seed {run_settings.seed}, in {folder}")
     processes = start_processes(run_settings.train)
+    kept = read_set_aside(records)
     curves = _curves(records) if tensorboard and processes.rank == 0 else None
     n_epochs = run_settings.train.epochs
     every = max(1, n_epochs // MAX_LINES)
@@ -153,7 +156,11 @@ def _train(
                 status += ", searching val and test"
             progress.update(bar, completed=row["epoch"], description=status)
 
+        if processes.rank == 0 and is_locked(folder):
+            print_message(f"another lupi is training this run in {folder}; waiting for it to end")
         result = run(run_settings, folder, show, processes, load=lambda *_: task)
+    if processes.rank == 0:
+        print_set_aside(records, kept)
     if not result:  # which the first of several processes tells
         return
     if curves:

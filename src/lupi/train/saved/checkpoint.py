@@ -7,6 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from lupi.core import Method
-from lupi.errors import LupiError
-from lupi.files import append_row, force_to_disk, read_rows, rewrite_rows, write_whole
+from lupi.files import (
+    DamagedRecordError,
+    append_row,
+    force_to_disk,
+    read_rows,
+    rewrite_rows,
+    write_whole,
+)
 from lupi.train.parallel.processes import Processes
 
 SECONDS_BETWEEN = 5.0
@@ -50,11 +57,10 @@ class TrainingFiles:
             written, warnings = read_rows(self._metrics)
             rows = [row for row in written if {"attempt", "epoch"} <= row.keys()]
             past = [row for row in rows if (row["attempt"], row["epoch"]) <= at]
-            if at[1] and [(row["attempt"], row["epoch"]) for row in past[-1:]] != [at]:
-                raise LupiError(
-                    f"{self._metrics} has lost rows that its checkpoint has behind it; delete the "
-                    "folder of the run to start it again"
-                )
+            places = [(0, 0), *((row["attempt"], row["epoch"]) for row in past)]
+            gaps = [b for a, b in pairwise(places) if b not in ((a[0], a[1] + 1), (a[0] + 1, 1))]
+            if at[1] and (gaps or places[-1] != at):
+                raise DamagedRecordError(f"{self._metrics} has lost rows before its checkpoint")
             if written != past or warnings:
                 rewrite_rows(self._metrics, past)
         return self._processes.broadcast(saved)
@@ -144,7 +150,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     try:
         return _load(path)[0]
     except (OSError, SafetensorError, ValueError) as error:
-        raise LupiError(f"{path} can't be read as weights: {error}") from None
+        raise DamagedRecordError(f"{path} can't be read as weights: {error}") from None
 
 
 def helper_weights(method: Method) -> dict[str, Tensor]:
@@ -166,9 +172,7 @@ def load_state(path: Path) -> dict[str, Any]:
         tensors, metadata = _load(path)
         state: dict[str, Any] = _put_tensors_back(json.loads(metadata["state"]), tensors)
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise LupiError(
-            f"{path} can't be read as a checkpoint ({error}); delete it to start the run again"
-        ) from None
+        raise DamagedRecordError(f"{path} can't be read as a checkpoint: {error}") from None
     return state
 
 

@@ -29,6 +29,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 
 from lupi.errors import LupiError
+from lupi.limits import largest_content
 from lupi.loaders.findings import Findings, OnBad
 from lupi.loaders.images.boxes import PixelBox, place_boxes, stack_boxes
 from lupi.loaders.images.cache import ImageSelection, check_sizes
@@ -37,7 +38,6 @@ from lupi.loaders.images.layouts.index import PARTS, Part
 from lupi.loaders.images.layouts.trees import MAX_FILE_BYTES
 from lupi.loaders.images.shards.remote import file_name, is_url, open_file, read_at_most, read_file
 from lupi.records import first_error
-from lupi.unpack import largest_content
 
 FORMAT = 2
 ABOUT, ROWS = "shards.json", "rows.safetensors"

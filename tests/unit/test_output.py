@@ -1,0 +1,120 @@
+"""What the command prints: nothing of a file controls the terminal, and no output ends it badly."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.text import Text
+
+from conftest import Here
+from lupi.interface.plain import PlainConsole, visible
+from made_table import HEADER, rows
+from small_comparison import RAW
+from the_command import environment, started
+
+ESCAPES = "\x1b]0;owned\x07\x1b[8m\x9b31m\x08\u202e"
+
+
+def test_control_characters_are_printed_as_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert visible(f"a\tb\n{ESCAPES}é…") == (
+        "a\tb\n\\x1b]0;owned\\x07\\x1b[8m\\x9b31m\\x08\\u202eé…"
+    )
+    assert visible(os.fsdecode(b"\xff.csv")) == "\\udcff.csv"
+    console = PlainConsole(force_terminal=True, color_system="standard", width=200)
+    console.print(Text(f"x{ESCAPES}y", "red"))
+    printed = capsys.readouterr().out
+    assert printed.startswith("\x1b[31mx\\x1b]0;owned")
+    assert printed.count("\x1b") == 2  # red, and its end
+
+
+def test_messages_contain_no_escapes_of_files(tmp_path: Path, here: Here) -> None:
+    (tmp_path / "a.csv").write_text(f"a{ESCAPES},b\n1,2\n")
+    code, _, said = here("compare", "a.csv", "--target", "c", "--privileged", "b")
+    assert code == 2
+    assert "\\x1b" in said
+    assert "\x1b" not in said
+
+
+def test_brackets_in_a_folder_are_no_markup(tmp_path: Path, here: Here) -> None:
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(RAW))
+    code, printed, said = here("compare", "small.yaml", "--out", "run [/x]", "--json")
+    assert code == 0, said
+    assert "run [/x]/report.html" in said
+    assert json.loads(printed)
+    code, _, said = here("report", "run [/x]")
+    assert code == 0
+    assert "run [/x]/report.html" in said
+
+
+def table(path: Path | bytes) -> None:
+    lines = "".join(",".join(line) + "\n" for line in [HEADER, *rows(40)])
+    with open(path, "w") as file:  # noqa: PTH123  # a name in bytes
+        file.write(lines)
+
+
+def test_file_names_that_are_not_utf8_work_or_are_named(tmp_path: Path, here: Here) -> None:
+    table(os.fsencode(tmp_path) + b"/\xff.csv")
+    name, odd = os.fsdecode(b"\xff.csv"), os.fsdecode(b"\xfe")
+    columns = ("--target", "late", "--privileged", "traffic")
+    few = ("--set", "seeds=1", "--set", "sizes=[20]", "--set", "train.epochs=1")
+    code, _, said = here("compare", name, *columns, *few, "--out", odd)
+    assert code == 2
+    assert "\\udcfe is not valid UTF-8; choose another name" in said
+    code, _, said = here("compare", name, *columns, *few, "--out", "out")
+    assert code == 0, said
+    export = ("export", "out", "--arm", "no-xstar", "--out")
+    assert "is not valid UTF-8" in here(*export, odd)[2]
+    assert here(*export, "student")[0] == 0
+    code, printed, said = here("predict", "student", name, "--format", "csv")
+    assert code == 0, said
+    assert printed.count("\\udcff.csv") == 40
+    for missing in (("report", name), ("compare", os.fsdecode(b"\xfe.yaml")), ("export", name)):
+        code, _, said = here(*missing, *(("--out", "x") if missing[0] == "export" else ()))
+        assert code == 2
+        assert "\\udcf" in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_output_is_an_error_without_a_traceback(tmp_path: Path) -> None:
+    for command in (("methods", "--json"), ("methods",), ("compare", "none.yaml", "--json")):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "lupi", *command],
+                cwd=tmp_path,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+                env=environment(),
+            )
+        assert done.returncode == 2
+        assert "error:" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert "Exception ignored" not in done.stderr
+
+
+def test_a_second_train_of_one_run_says_that_it_waits(tmp_path: Path) -> None:
+    raw = {**RAW, "train": {"epochs": 100_000, "batch_size": 16, "schedule": "constant"}}
+    (tmp_path / "small.yaml").write_text(yaml.safe_dump(raw))
+    command = ("train", "small.yaml", "--out", "out")
+    first = started(*command, cwd=tmp_path)
+    while first.poll() is None and not list(tmp_path.glob("out/*/metrics.jsonl")):
+        time.sleep(0.05)
+    second = started(*command, cwd=tmp_path, stderr=subprocess.PIPE)
+    try:
+        assert second.stderr is not None
+        for line in second.stderr:
+            if "another lupi is training this run" in line:
+                break
+        else:
+            pytest.fail("it said nothing")
+    finally:
+        for process in (first, second):
+            process.kill()
+            process.wait()
+        second.stderr.close()
