@@ -22,7 +22,7 @@ from lupi.limits import open_regular, read_regular
 
 MAX_RECORD = 32 * 2**20
 """Bytes of a record; the plan of 10,000 runs takes about 2 MB."""
-CHECKSUM = "sha256"
+CHECKSUM = "checksum"
 
 
 class DamagedRecordError(LupiError):
