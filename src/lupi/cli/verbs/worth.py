@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from lupi.cli.options import Json
 from lupi.cli.output import print_json
 from lupi.errors import LupiError
+from lupi.interface.plain import PlainConsole
 
 
 def worth(
@@ -63,7 +63,7 @@ def worth(
     from rich import box
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = PlainConsole(highlight=False)
     table = Table("labels", "with x*", "measured", "fitted", box=box.SIMPLE_HEAD, show_edge=False)
     for row in point_rows(surface):
         table.add_row(*row)
