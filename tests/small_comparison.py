@@ -1,7 +1,13 @@
 """A comparison of digits that takes seconds, and what it recorded."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from lupi.comparison.jobs import Engine, Event
+from lupi.comparison.plan import Plan
+from lupi.interface.running import execute_plan
+from lupi.records import PlannedRun
 
 RAW: dict[str, Any] = {
     "name": "small",
@@ -30,3 +36,21 @@ def children_of(pid: int) -> list[int]:
     """The processes that a process started."""
     text = "".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
     return [int(child) for child in text.split()]
+
+
+def run_plan(
+    plan: Plan,
+    folder: Path,
+    engine: Engine,
+    on_event: Callable[[Event], None] | None = None,
+) -> list[Event]:
+    """Execute a plan as `lupi compare` does; return the events, after passing each on."""
+    events: list[Event] = []
+
+    def hear(run: PlannedRun, event: Event) -> None:
+        events.append(event)
+        if on_event is not None:
+            on_event(event)
+
+    execute_plan(plan, folder, engine, hear)
+    return events

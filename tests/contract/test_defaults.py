@@ -74,7 +74,7 @@ def test_estimators_do_not_collapse_and_lose_nothing(useful: bool) -> None:
                 model = lupi.LupiClassifier(method, epochs=15, random_state=seed)
                 found.append(model.fit(x, y, xstar=xstar).score(test_x, test_y))
     gains = np.subtract(scores["het-dropout"], scores["no-xstar"])
-    assert gains.mean() > -0.01 - 2 * gains.std(ddof=1) / 2  # two standard errors of four seeds
+    assert gains.mean() > -0.01  # one point; -0.001 and -0.0005 when this was written
 
 
 def test_an_attached_network_does_not_collapse() -> None:

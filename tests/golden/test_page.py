@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lupi.errors import LupiError
+from lupi.interface.result import Comparison
 from lupi.records import Arm, read_comparison
-from lupi.report.page.document import write_report as write_page
 from lupi.verdict.summary import summarise
 from made_records import ARMS, drop_results, make_records, run_folder
 
@@ -54,8 +54,7 @@ class Page(HTMLParser):
 
 
 def write_report(folder: Path, command: str | None = None) -> Path:
-    record = read_comparison(folder)
-    return write_page(record, summarise(record), command=command)
+    return Comparison(folder).report(command=command)
 
 
 def read(path: Path) -> Page:

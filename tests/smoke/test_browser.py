@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from lupi.records import read_comparison
-from lupi.report.page.document import write_report
-from lupi.verdict.summary import summarise
+from lupi.interface.result import Comparison
 from made_records import make_records
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -77,8 +75,7 @@ CONTROL = "https://control.example/asked-by-the-frame.png"
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
     """Open the page in frames of two widths, use it, and return what was seen in each."""
     folder = tmp_path_factory.mktemp("browser")
-    record = read_comparison(make_records(folder / "demo"))
-    page = write_report(record, summarise(record))
+    page = Comparison(make_records(folder / "demo")).report()
     text = page.read_text(encoding="utf-8")
     text = text.replace("<body>", f"<body>{LISTEN}", 1).replace("</body>", f"{USE}</body>")
     page.write_text(text, encoding="utf-8")

@@ -2,13 +2,13 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from filelock import Timeout
 
-from lupi.comparison.jobs import Engine, Event, Job
+from lupi.comparison.jobs import Job
 from lupi.comparison.plan import Plan
 from lupi.comparison.tuning import with_changes
 from lupi.errors import LupiError
@@ -189,10 +189,3 @@ def _without_result(plan: Plan, folder: Path) -> str:
     trials = read_runs(folder, (planned for planned, _ in plan.trials), warnings=[])
     missing = [trial.plan for trial in trials if trial.result is None]
     return ", ".join(f"{trial.arm} seed {trial.seed} ({trial.run_id})" for trial in missing)
-
-
-def compare(plan: Plan, folder: Path, engine: Engine) -> Generator[Event]:
-    """Execute the missing trials and runs, and yield their events."""
-    for phase in phases(plan, folder):
-        with open_records(phase, folder) as jobs:
-            yield from engine.execute(jobs)

@@ -55,15 +55,22 @@ def run_comparison(
     if tensorboard:
         callback = TensorBoardCurves(folder)
         print_message(f"learning curves: tensorboard --logdir {callback.folder}")
+    execute_plan(plan, folder, engine, callback)
+    comparison = Comparison(folder)
+    comparison.report(command=command)
+    return comparison
+
+
+def execute_plan(
+    plan: Plan, folder: Path, engine: Engine, callback: Callback | None = None
+) -> None:
+    """Execute the missing trials and runs of a plan, phase by phase."""
     for phase in phases(plan, folder):
         if phase.is_tuned and plan.until_decided:
             _print_open_questions(plan, phase, folder)
         execute_runs(phase, folder, engine, callback=callback)
     if plan.until_decided:
         _print_ending(folder)
-    comparison = Comparison(folder)
-    comparison.report(command=command)
-    return comparison
 
 
 def prepare_plan(raw: dict[str, Any], max_seeds: int | None = None) -> Plan:

@@ -5,10 +5,12 @@ A list of them takes no import of torch, which takes a second.
 
 import ast
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import lupi
+from lupi.plugins import plugins
 
 _ROOT = Path(lupi.__file__).parent
 
@@ -28,10 +30,17 @@ def list_facts() -> list[MethodFacts]:
     """Return what there is of each method by name, then of each classical model."""
     base = _classes(_ROOT / "core/method.py", {})
     methods: dict[str, dict[str, Any]] = {}
-    for path in sorted((_ROOT / "methods").rglob("*.py")):
+    for path in [*sorted((_ROOT / "methods").rglob("*.py")), *_plugin_files()]:
         methods |= _classes(path, base)
     found = sorted(_facts(methods), key=lambda facts: facts.name)
     return [*found, *_facts(_classes(_ROOT / "classical/models.py", {}))]
+
+
+def _plugin_files() -> Iterator[Path]:
+    for entry in plugins("lupi.methods").values():
+        spec = find_spec(entry.module)
+        if spec is not None and spec.origin is not None:
+            yield Path(spec.origin)
 
 
 def _classes(path: Path, known: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -5,6 +5,7 @@ from lupi.classical.models import CLASSICAL, Classical
 from lupi.core import Method, Task
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method, methods
+from lupi.plugins import in_lupi_paper
 from lupi.settings import Settings, unknown_name
 
 Learner = type[Method] | type[Classical]
@@ -18,7 +19,8 @@ def learners() -> dict[str, Learner]:
 def find_learner(name: str) -> Learner:
     """Return the method or classical model of this name."""
     if name not in learners():
-        raise LupiError(unknown_name("method", name, list(learners())))
+        hint = in_lupi_paper("lupi.methods", name)
+        raise LupiError(hint or unknown_name("method", name, list(learners())))
     return learners()[name]
 
 

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from lupi.comparison.engines.local import local_engine
-from lupi.comparison.jobs import Job
-from lupi.comparison.phases import compare, missing_jobs
+from lupi.comparison.jobs import Event, Job
+from lupi.comparison.phases import missing_jobs
 from lupi.comparison.plan import make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.records import read_comparison
 from lupi.train.settings import RunSettings
-from small_comparison import RAW
+from small_comparison import RAW, run_plan
 
 
 def job(folder: Path, name: str, **changes: Any) -> Job:
@@ -56,10 +56,10 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
 
 def test_only_what_is_missing_is_done(tmp_path: Path) -> None:
     plan = make_plan(ComparisonSettings.parse(RAW, ""))
-    events = [event.what for event in compare(plan, tmp_path, local_engine(2))]
+    events = [event.what for event in run_plan(plan, tmp_path, local_engine(2))]
     assert events.count("finished") == 3
     assert missing_jobs(plan, tmp_path) == []
-    assert list(compare(plan, tmp_path, local_engine(2))) == []
+    assert run_plan(plan, tmp_path, local_engine(2)) == []
     record = read_comparison(tmp_path)
     assert len(record.finished) == 3
     assert not record.warnings
@@ -70,12 +70,15 @@ def test_only_what_is_missing_is_done(tmp_path: Path) -> None:
 
 def test_two_comparisons_in_one_folder_are_kept_apart(tmp_path: Path) -> None:
     plan = make_plan(ComparisonSettings.parse(RAW, ""))
-    first = compare(plan, tmp_path, local_engine(1))
-    next(first)
-    recorded = (tmp_path / "comparison.json").read_text()
     other = make_plan(ComparisonSettings.parse({**RAW, "seeds": 2}, ""))
-    with pytest.raises(LupiError, match="another lupi is at work"):
-        next(compare(other, tmp_path, local_engine(1)))
-    assert (tmp_path / "comparison.json").read_text() == recorded
-    first.close()
-    assert len(list(compare(plan, tmp_path, local_engine(1)))) > 0  # the folder is free again
+
+    def start_the_other(event: Event) -> None:
+        recorded = (tmp_path / "comparison.json").read_text()
+        with pytest.raises(LupiError, match="another lupi is at work"):
+            run_plan(other, tmp_path, local_engine(1))
+        assert (tmp_path / "comparison.json").read_text() == recorded
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan, tmp_path, local_engine(1), start_the_other)
+    assert run_plan(plan, tmp_path, local_engine(1))  # the folder is free again

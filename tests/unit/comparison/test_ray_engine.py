@@ -10,12 +10,12 @@ import pytest
 
 from lupi.comparison.engines.local import local_engine
 from lupi.comparison.engines.ray import ray_engine
-from lupi.comparison.phases import compare
+from lupi.comparison.jobs import Event
 from lupi.comparison.plan import make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.files import read_rows
-from small_comparison import RAW, children_of, results
+from small_comparison import RAW, children_of, results, run_plan
 
 pytestmark = pytest.mark.extra
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'lupi[ray]'")
@@ -47,22 +47,25 @@ def test_a_machine_that_is_lost_changes_no_result(
     raw = {**RAW, "train": {**RAW["train"], "epochs": N_EPOCHS, "schedule": "constant"}}
     plan = make_plan(ComparisonSettings.parse(raw, ""))
     here, there = tmp_path / "here", tmp_path / "there"
-    assert list(compare(plan, here, local_engine(1)))
+    assert run_plan(plan, here, local_engine(1))
     nodes = [cluster.add_node(num_cpus=1, **NODE) for _ in range(2)]
     running: set[str] = set()
     interrupted: set[str] = set()
     finished = []
-    for event in compare(plan, there, ray_engine(cluster.address)):
+
+    def follow(event: Event) -> None:
         if event.what == "epoch":
             running.add(event.run_id)
         else:
             running.discard(event.run_id)
         if len(running) == 2 and not interrupted:  # both machines are at work
-            interrupted = set(running)
+            interrupted.update(running)
             kill(nodes[1])
         if event.what == "finished":
             finished.append(event.run_id)
             assert event.peak_memory
+
+    run_plan(plan, there, ray_engine(cluster.address), follow)
     assert interrupted, "finished before a machine could be killed"
     assert len(finished) == 3
     assert results(there) == results(here)
@@ -76,9 +79,9 @@ def test_a_machine_that_is_lost_changes_no_result(
 def test_seeds_are_added_until_it_is_decided(tmp_path: Path, cluster: Any) -> None:
     plan = make_plan(ComparisonSettings.parse(RAW, ""), max_seeds=9)
     here, there = tmp_path / "here", tmp_path / "there"
-    list(compare(plan, here, local_engine(2)))
+    run_plan(plan, here, local_engine(2))
     cluster.add_node(num_cpus=2, **NODE)
-    list(compare(plan, there, ray_engine(cluster.address)))
+    run_plan(plan, there, ray_engine(cluster.address))
     assert len(results(there)) > 3 * 7, "one look was enough"
     assert results(there) == results(here)
 
@@ -93,4 +96,4 @@ def kill(node: Any) -> None:
 def test_an_address_without_a_cluster(tmp_path: Path) -> None:
     plan = make_plan(ComparisonSettings.parse(RAW, ""))
     with pytest.raises(LupiError, match="no Ray cluster"):
-        next(compare(plan, tmp_path, ray_engine("nowhere")))
+        run_plan(plan, tmp_path, ray_engine("nowhere"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lupi.comparison.engines.local import local_engine
-from lupi.comparison.phases import compare, missing_jobs, open_records, phases, tune
+from lupi.comparison.phases import missing_jobs, open_records, phases, tune
 from lupi.comparison.plan import Plan, check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.comparison.tuning import TuningSettings, list_candidates
@@ -16,6 +16,7 @@ from lupi.records import read_comparison
 from lupi.search import Range
 from lupi.train.settings import RunSettings
 from made_runs import run_from
+from small_comparison import run_plan
 
 RAW: dict[str, Any] = {
     "name": "small",
@@ -144,7 +145,7 @@ def test_from_trials_to_runs(tmp_path: Path) -> None:
     plan = plan_of(**raw)
     done = [
         event.run_id
-        for event in compare(plan, tmp_path, local_engine(1))
+        for event in run_plan(plan, tmp_path, local_engine(1))
         if event.what == "finished"
     ]
     assert len(done) == 6 + 3
@@ -153,7 +154,7 @@ def test_from_trials_to_runs(tmp_path: Path) -> None:
     assert not (tmp_path / done[0] / "checkpoint").exists()
     run = json.loads((tmp_path / done[-1] / "result.json").read_text())
     assert set(run["metrics"]) == {"val", "test"}
-    assert list(compare(plan, tmp_path, local_engine(1))) == []
+    assert run_plan(plan, tmp_path, local_engine(1)) == []
 
 
 def given(method: str, **changes: Any) -> RunSettings:

@@ -1,26 +1,27 @@
 """Seeds are added look by look, with an engine that makes up scores instead of training."""
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lupi.comparison.jobs import Engine, Event, Job
-from lupi.comparison.phases import compare, phases
 from lupi.comparison.plan import Plan, make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.core import derive_seed
 from lupi.files import write_json
 from lupi.records import Looks, read_comparison
 from lupi.verdict.summary import summarise
-from small_comparison import RAW
+from small_comparison import RAW, run_plan
 
 Gain = Callable[[dict[str, Any]], float]
 
 
 def made_up(gain: Gain, limit: int | None = None) -> Engine:
-    """Return an engine whose runs score 0.5, some noise, and what `gain` says; it stops early."""
+    """Return an engine whose runs score 0.5, some noise, and what `gain` says. After `limit`
+    runs it is interrupted."""
 
     def execute(jobs: list[Job]) -> Generator[Event]:
         for job in jobs[:limit]:
@@ -35,6 +36,8 @@ def made_up(gain: Gain, limit: int | None = None) -> Engine:
             write_json(job.folder / "settings.json", settings)
             write_json(job.folder / "result.json", result)
             yield Event(job.run_id, "finished", result)
+        if limit is not None and len(jobs) > limit:
+            raise KeyboardInterrupt
 
     return Engine(execute, "made up")
 
@@ -61,7 +64,7 @@ def n_seeds(folder: Path) -> dict[tuple[str, int], int]:
 
 
 def test_a_clear_answer_takes_one_look(tmp_path: Path) -> None:
-    list(compare(plan(), tmp_path, made_up(large)))
+    run_plan(plan(), tmp_path, made_up(large))
     assert set(n_seeds(tmp_path).values()) == {7}
     record = read_comparison(tmp_path)
     assert record.looks == Looks.until_decided(30)
@@ -69,7 +72,7 @@ def test_a_clear_answer_takes_one_look(tmp_path: Path) -> None:
 
 
 def test_seeds_are_added_only_where_they_are_needed(tmp_path: Path) -> None:
-    list(compare(plan(max_seeds=12, margin=0.0001), tmp_path, made_up(large_at_20)))
+    run_plan(plan(max_seeds=12, margin=0.0001), tmp_path, made_up(large_at_20))
     counts = n_seeds(tmp_path)
     # One clear answer of two takes p <= 0.0125: 7 seeds reach 0.0156, 9 reach 0.0078.
     assert {counts[arm, 20] for arm in ("no-xstar", "het-dropout")} == {9}
@@ -78,38 +81,39 @@ def test_seeds_are_added_only_where_they_are_needed(tmp_path: Path) -> None:
 
 def test_arms_that_no_question_needs_stay_as_they_are(tmp_path: Path) -> None:
     arms = {**RAW["arms"], "oracle": {"method": "oracle"}}
-    list(compare(plan(max_seeds=9, arms=arms), tmp_path, made_up(lambda settings: 0.0)))
+    run_plan(plan(max_seeds=9, arms=arms), tmp_path, made_up(lambda settings: 0.0))
     counts = n_seeds(tmp_path)
     assert (counts["oracle", 20], counts["no-xstar", 20]) == (7, 9)
 
 
 def test_it_can_be_killed_at_any_run(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    list(compare(plan(max_seeds=12), whole, made_up(large_at_20)))
-    for _ in range(100):
-        for phase in phases(plan(max_seeds=12), killed):  # each start does five runs, then ends
-            events = list(compare(phase, killed, made_up(large_at_20, limit=5)))
-            break
-        if not events:
-            break
-    assert not events
+    run_plan(plan(max_seeds=12), whole, made_up(large_at_20))
+    n_starts, is_done = 0, False
+    while not is_done:  # each start does five runs, then is killed
+        n_starts += 1
+        with suppress(KeyboardInterrupt):
+            run_plan(plan(max_seeds=12), killed, made_up(large_at_20, limit=5))
+            is_done = True
+    assert n_starts > 5
     assert (killed / "comparison.json").read_bytes() == (whole / "comparison.json").read_bytes()
     assert n_seeds(killed) == n_seeds(whole)
 
 
 def test_a_fixed_plan_that_gets_more_seeds_counts_both_looks(tmp_path: Path) -> None:
     """Adding seeds after a look was judged as if the first look had never been."""
-    list(compare(plan(None, seeds=8), tmp_path, made_up(large)))
+    run_plan(plan(None, seeds=8), tmp_path, made_up(large))
     assert read_comparison(tmp_path).looks == Looks((8,))
-    list(compare(plan(None, seeds=10), tmp_path, made_up(large)))
+    run_plan(plan(None, seeds=10), tmp_path, made_up(large))
     assert read_comparison(tmp_path).looks == Looks((8, 10))
-    list(compare(plan(12), tmp_path, made_up(large)))
+    run_plan(plan(12), tmp_path, made_up(large))
     assert read_comparison(tmp_path).looks == Looks((8, 10, 12))
 
 
 def test_a_plan_that_was_not_finished_was_not_looked_at(tmp_path: Path) -> None:
-    list(compare(plan(None, seeds=8), tmp_path, made_up(large, limit=6)))
-    list(compare(plan(None, seeds=10), tmp_path, made_up(large)))
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan(None, seeds=8), tmp_path, made_up(large, limit=6))
+    run_plan(plan(None, seeds=10), tmp_path, made_up(large))
     assert read_comparison(tmp_path).looks == Looks((10,))
 
 
@@ -122,7 +126,7 @@ def test_larger_sizes_of_the_plain_arm_bring_the_factor_into_range(tmp_path: Pat
     arms = {**RAW["arms"], "no-xstar": {"method": "no-xstar", "extra_sizes": [100, 200]}}
     for arms_used, reach in ((RAW["arms"], "beyond range"), (arms, "measured")):
         folder = tmp_path / reach
-        list(compare(plan(None, seeds=8, arms=arms_used), folder, made_up(curve)))
+        run_plan(plan(None, seeds=8, arms=arms_used), folder, made_up(curve))
         summary = summarise(read_comparison(folder))
         het = next(arm for arm in summary.arms if arm.name == "het-dropout")
         cell = next(cell for cell in het.cells if cell.size == 40)

@@ -43,7 +43,8 @@ def test_ticks_of_logs_show_the_numbers() -> None:
 
 
 def test_one_point_and_holes_can_be_drawn() -> None:
-    assert drawn(Line("a", [1], [2.0], "#111"))
+    one = drawn(Line("a", [1], [2.0], "#111"))
+    assert len(heights(curve(one, "#111"))) == 1
     svg = drawn(Line("a", [1, 2, 3], [1.0, -math.inf, 2.0], "#111"))
     assert len(heights(curve(svg, "#111"))) == 2
 

@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 
 from lupi import __version__
 from lupi.errors import LupiError
-from lupi.files import read_json, write_text
+from lupi.files import read_json
 from lupi.records import ComparisonRecord, RunRecord
 from lupi.report.additional_labels import additional_labels
 from lupi.report.figures.curves import run_figures
@@ -74,20 +74,6 @@ class Gallery:
     seed: int
     album: Album | None = None
     texts: Sequence[ShadedSite] = ()
-
-
-def write_report(record: ComparisonRecord, summary: Summary, *, command: str | None = None) -> Path:
-    """Write the page of a comparison, finished or not, and return its path.
-
-    Args:
-        record: The comparison; the page is written to report.html in its folder.
-        summary: The result of `summarise`.
-        command: The command that reproduces the comparison; by default `lupi compare` with the
-            settings on the page.
-    """
-    path = record.folder / "report.html"
-    write_text(path, render(record, summary, command))
-    return path
 
 
 def render(
