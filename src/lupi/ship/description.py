@@ -15,6 +15,8 @@ from lupi.loaders.files import Dialect, TextFormat
 from lupi.loaders.images.decode import Fit
 from lupi.loaders.tables.encoder import TableEncoder
 from lupi.methods.teachers.hallucination import HallucinationStudent
+from lupi.networks.backbones import Source, empty_backbone
+from lupi.networks.map_student import with_backbone
 from lupi.settings import Settings
 from lupi.tasks import table_network
 from lupi.tasks.images import network as image_network
@@ -43,6 +45,24 @@ class TextFiles(TextFormat):
     """Maximum number of words of a text."""
     words: tuple[str, ...] = Field(min_length=1, max_length=1_000_000)
     """Known words; their indices start at 1, and 0 is any other word."""
+
+
+class PretrainedPart(Settings):
+    """The pretrained part of a student, and where its weights came from."""
+
+    name: str
+    model: str | None = None
+    checksum: str
+    """SHA-256 of the weights before training."""
+    n_channels: int = Field(ge=1)
+    """Channels of its maps."""
+    config: dict[str, Any] | None = None
+    """Configuration of a `transformers` model."""
+
+    @property
+    def source(self) -> Source:
+        """The same for `lupi.networks.backbones`."""
+        return Source(self.name, self.model, self.checksum, self.config)
 
 
 class Target(Settings):
@@ -75,6 +95,8 @@ class Description(Settings):
     features: dict[str, Any] | None = None
     """The JSON of a `TableEncoder`."""
     texts: TextFiles | None = None
+    backbone: PretrainedPart | None = None
+    """The pretrained part of a student for images."""
     target: Target
 
     @model_validator(mode="after")
@@ -103,9 +125,22 @@ class Description(Settings):
         return encoder
 
     def build(self) -> nn.Module:
-        """Build the network, freshly initialised."""
+        """Build the network from inputs to outputs, its weights to be loaded from a file."""
+        net = self.build_student()
+        if self.frozen is None:
+            return net
+        return with_backbone(net, empty_backbone(self.frozen))
+
+    def build_student(self) -> nn.Module:
+        """Build the trained part: without a frozen backbone."""
         net = self._network()
         return HallucinationStudent(net, self._network()) if self.two_heads else net
+
+    @property
+    def frozen(self) -> Source | None:
+        """The backbone that was not trained with the student."""
+        is_frozen = self.backbone is not None and self.network.get("tune", "none") == "none"
+        return self.backbone.source if self.backbone is not None and is_frozen else None
 
     def _network(self) -> nn.Module:
         n_outputs = self.target.n_outputs
@@ -120,6 +155,12 @@ class Description(Settings):
         if self.images is None:
             settings = table_network.TableNetworkSettings.parse(self.network, "network")
             return table_network.build_network(settings, self.encoder().width, n_outputs)
-        shape, unknown = self.images, (1.0,) * self.images.n_channels  # in the weights
+        size = self.images.image_size
+        n_channels: int = self.images.n_channels
         images = image_network.ImageNetworkSettings.parse(self.network, "network")
-        return image_network.build_network(images, n_outputs, shape.image_size, unknown, unknown)
+        backbone = None
+        if self.backbone is not None:
+            backbone = empty_backbone(self.backbone.source)
+            n_channels = self.backbone.n_channels
+        unknown = (1.0,) * n_channels  # in the weights
+        return image_network.build_network(images, n_outputs, size, unknown, unknown, backbone)

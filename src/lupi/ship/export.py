@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -22,7 +22,15 @@ from lupi.files import remove_leftovers, require_utf8, temporary_path, write_jso
 from lupi.ship.card import model_card
 from lupi.ship.manifest import write_manifest
 from lupi.ship.onnx_file import write_onnx
-from lupi.ship.student import DESCRIPTION, ONNX, WEIGHTS, describe_run, load_student
+from lupi.ship.student import (
+    DESCRIPTION,
+    ONNX,
+    WEIGHTS,
+    describe_run,
+    load_student,
+    whole_student,
+)
+from lupi.tasks.images.image import ImageTask
 from lupi.train.run import splits_for
 from lupi.train.saved.checkpoint import save_weights
 from lupi.train.saved.finished import read_finished
@@ -49,7 +57,11 @@ def export(run_folder: Path, out: Path, format_: Format) -> Exported:
         raise LupiError(f"{out} already exists: choose another folder with --out, or delete it")
     description = describe_run(run_folder)
     run = read_finished(run_folder)
-    test = splits_for(type(run.method), run.task, run.settings).test
+    task = run.task
+    if description.backbone is not None:  # from pixels, also where training saw cached maps
+        task = cast(ImageTask, task).in_pixels()
+    test = splits_for(type(run.method), task, run.settings).test
+    student = whole_student(run.student, description)
     require_utf8(out)
     remove_leftovers(out)
     unfinished = temporary_path(out)
@@ -57,12 +69,12 @@ def export(run_folder: Path, out: Path, format_: Format) -> Exported:
     try:
         write_json(unfinished / DESCRIPTION, description.resolved())
         if format_ == "torch":
-            save_weights(unfinished / WEIGHTS, run.student.state_dict())
+            save_weights(unfinished / WEIGHTS, student.state_dict())
         else:
             metadata = {"lupi": json.dumps(description.resolved(), sort_keys=True)}
-            write_onnx(run.student, _some(test, 2), unfinished / ONNX, metadata)
+            write_onnx(student, _some(test, 2), unfinished / ONNX, metadata)
         write_manifest(unfinished)
-        n_rows, difference = _compare(run.student.eval(), load_student(unfinished).outputs, test)
+        n_rows, difference = _compare(student.eval(), load_student(unfinished).outputs, test)
         if not difference <= LARGEST_DIFFERENCE:
             raise LupiError(
                 f"the export failed: its outputs differ by {difference:.3g} from the "

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.methods.registry import find_method
+from lupi.networks.backbones import find_backbone
+from lupi.networks.map_student import with_backbone
 from lupi.nn.gaussian import moments
 from lupi.nn.sizes_alone import sizes_alone
 from lupi.ship.description import Description
@@ -101,9 +103,14 @@ def load_student(folder: str | Path) -> Student:
 
 def load_network(description: Description, path: Path) -> nn.Module:
     """Build a network and load weights from a file, after checking that they match."""
-    weights = load_weights(path)
     with sizes_alone():
         net = description.build()
+    return fill(net, path)
+
+
+def fill(net: nn.Module, path: Path) -> nn.Module:
+    """Load the weights of a network without any from a file, after checking that they match."""
+    weights = load_weights(path)
     for key, own in net.state_dict().items():
         if key not in weights:
             raise LupiError(f"{path} has the weights of another network: {key} is missing")
@@ -151,4 +158,13 @@ def describe_run(folder: Path) -> Description:
 
 def _of_run(folder: Path) -> Student:
     description = describe_run(folder)
-    return Student(load_network(description, folder / STUDENT), description)
+    with sizes_alone():
+        net = description.build_student()
+    return Student(whole_student(fill(net, folder / STUDENT), description), description)
+
+
+def whole_student(student: nn.Module, description: Description) -> nn.Module:
+    """Return a student from inputs to outputs: with the frozen backbone, if it has one."""
+    if description.frozen is None:
+        return student
+    return with_backbone(student, find_backbone(description.frozen)).eval()

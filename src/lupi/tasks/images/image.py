@@ -190,14 +190,24 @@ class ImageTask(OneOutputPerRow):
         target = {"kind": "classification", "classes": list(self.classes)}
         described = {"images": images, "target": target}
         if self.network_settings.is_pretrained:
-            described["backbone"] = self.network_settings.backbone().source._asdict()
+            n_channels = len((self.statistics or self._unknown_statistics())[0])
+            source = self.network_settings.backbone().source._asdict()
+            described["backbone"] = {**source, "n_channels": n_channels}
         return described
 
     def network(self) -> nn.Module:
         """Build the student with new random weights."""
-        settings, size = self.network_settings, self._cropping.size
-        known = self.statistics or unknown_statistics(settings, self.n_channels, size)
-        return build_network(settings, self.n_classes, size, *known)
+        known = self.statistics or self._unknown_statistics()
+        return build_network(self.network_settings, self.n_classes, self._cropping.size, *known)
+
+    def _unknown_statistics(self) -> tuple[list[float], list[float]]:
+        return unknown_statistics(self.network_settings, self.n_channels, self._cropping.size)
+
+    def in_pixels(self) -> Self:
+        """Return the task with pixels as x, whatever the network sees."""
+        other = copy.copy(self)
+        other.network_settings = ImageNetworkSettings()
+        return other
 
     def example(self) -> Inputs:
         """Return two images."""

@@ -90,14 +90,18 @@ def build_network(
     size: int,
     mean: Sequence[float],
     std: Sequence[float],
+    backbone: Backbone | None = None,
 ) -> nn.Module:
     """Build a student for images of `size` pixels, with mean and deviation of each channel.
 
-    The channels are those of the maps if the network is pretrained; see `map_statistics`.
+    The channels are those of the maps if the network is pretrained. A backbone to tune is loaded
+    unless it is given.
     """
     s = settings
     if s.is_pretrained:
-        backbone = None if s.is_frozen else load_backbone(s.name, s.model).tune(s.tune)
+        backbone = None if s.is_frozen else (backbone or load_backbone(s.name, s.model))
+        if backbone is not None:
+            backbone.tune(s.tune)
         return MapStudent(n_classes, mean, std, s.n_channels, s.pooling, s.dropout, backbone)
     if s.name in ("resnet18", "resnet50"):
         build = resnet18 if s.name == "resnet18" else resnet50
