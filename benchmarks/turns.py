@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from lupi.core import Batch, Method
-from lupi.train.optimizers import build_optimizer
-from lupi.train.passes import reduce
+from lupi.train.loop import Part, reduce
+from lupi.train.optimizers import Optimizer
 from lupi.train.settings import TrainSettings
 
 N_WARM_UP = 2
@@ -52,14 +52,14 @@ def print_rows(rows: Iterable[Row], as_json: bool) -> None:
 def training_step(method: Method, *batches: Batch) -> Callable[[], None]:
     """Return what trains a method for one step on each batch, with the optimizer of a run."""
     weights = list(method.parameters())
-    optimizer = build_optimizer([{"params": weights}], TrainSettings())
+    optimizer = Optimizer([{"params": weights}], TrainSettings())
     method.train()
 
     def step() -> None:
         for batch in batches:
             for weight in weights:
                 weight.grad = None
-            reduce(method.loss(batch), batch).total.backward()
+            reduce(method.loss(batch), Part(batch)).total.backward()
             optimizer.step()
 
     return step

@@ -34,7 +34,7 @@ from lupi.methods.registry import build_method
 from lupi.records import write_json
 from lupi.settings import merge, read_yaml
 from lupi.tasks.images.image import ImageNetworkSettings, ImageTask
-from lupi.train.passes import reduce
+from lupi.train.loop import Part, reduce
 
 SIDE, N_CLASSES, BATCH, STORED, TURNS = 224, 1000, 2, 256, 5
 
@@ -69,7 +69,7 @@ def build(method: str, settings: dict[str, Any], network: dict[str, Any]) -> tup
 def step(method: Method, batch: Batch) -> None:
     """Go forward and backward."""
     method.zero_grad()
-    reduce(method.loss(batch), batch).total.backward()
+    reduce(method.loss(batch), Part(batch)).total.backward()
 
 
 def seconds(method: Method, batch: Batch) -> float:

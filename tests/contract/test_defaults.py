@@ -15,7 +15,7 @@ import lupi
 from conftest import VectorTask, digits_task
 from lupi.core import Task
 from lupi.train.evaluate import COLLAPSED_BELOW, compute_outputs, is_collapsed
-from lupi.train.fit import fit
+from lupi.train.loop import fit
 from lupi.train.run import new_method, noise_at_best_epoch
 from lupi.train.settings import TrainSettings
 from made_reviews import text_task

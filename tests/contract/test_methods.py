@@ -262,7 +262,7 @@ def test_weights_multiply_the_losses_of_rows(method: Method, task: Task) -> None
             found.append(losses_of(method.train(), batch._replace(weights=weights)))
         torch.manual_seed(2)
         losses = method.train().loss(batch)
-        for name in losses.rows:
+        for name in losses:
             assert found[1].parts[name] == pytest.approx(2 * found[0].parts[name].item(), rel=1e-5)
 
 

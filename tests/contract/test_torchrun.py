@@ -1,4 +1,4 @@
-"""What two processes of torchrun promise: the numbers of one. Real ones, on CPU with gloo."""
+"""What two processes of torchrun promise: the gradients of one. Real ones, on CPU with gloo."""
 
 import json
 import os
@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from filelock import FileLock
-from torchrun_worker import rows_seen
+from torchrun_worker import noisy_gradients, rows_seen
 
 from lupi.files import read_json, read_rows, write_json
+from lupi.train.processes import Processes
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
 from made_runs import DIGITS, SETTINGS, made_shards, run_from, streamed
@@ -39,7 +41,7 @@ def ended(*command: str, cwd: Path) -> tuple[int, str, str]:
 
 
 def numbers(folder: Path) -> list[dict[str, Any]]:
-    """What must not depend on the number of processes: losses, scores, noise."""
+    """What a resumed run must reach: losses, scores, noise."""
     rows = read_rows(folder / "metrics.jsonl")[0]
     return [{key: row[key] for key in ("epoch", "lr", "train", "val", "sites")} for row in rows]
 
@@ -67,17 +69,8 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Path:
-    """The runs, each in one process."""
-    folder = tmp_path_factory.mktemp("alone")
-    for name, settings in {**SETTINGS, "streamed": streamed(shards)}.items():
-        run(settings, folder / name)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Path:
-    """The same in two processes; one of the runs goes on from a single process that was killed."""
+    """The runs in two processes; one of them goes on from a single process that was killed."""
     folder = tmp_path_factory.mktemp("together")
     run_until(2, SETTINGS["resumed"], folder / "resumed")
     code, _, err = ended("-m", "torchrun_worker", str(folder), shards, cwd=folder)
@@ -85,17 +78,29 @@ def together(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Path:
     return folder
 
 
-def test_every_method_has_the_losses_and_gradients_of_one_process(together: Path) -> None:
-    assert json.loads((together / "differences.json").read_text()) == []
+def test_both_processes_have_the_gradients_of_one_where_nothing_is_drawn(together: Path) -> None:
+    assert json.loads((together / "wrong.json").read_text()) == []
+
+
+def test_noisy_gradients_have_the_distribution_of_one_process(together: Path) -> None:
+    two = torch.load(together / "noisy.pt")
+    one = noisy_gradients(Processes("64-true", "cpu"))
+    assert not torch.equal(one, two)
+    errors = ((one.var(0) + two.var(0)) / len(one)).sqrt()
+    used = errors > 0
+    assert (one.mean(0) - two.mean(0))[used].div(errors[used]).abs().max() < 5
+    assert (one.std(0) / two.std(0))[used].log().abs().max() < 0.5
+
+
+def test_a_run_of_two_processes_resumes_to_the_same_numbers(together: Path) -> None:
+    assert same(numbers(together / "partial"), numbers(together / "partial-resumed"))
 
 
 @pytest.mark.parametrize("name", [*SETTINGS, "streamed"])
-def test_two_processes_reach_the_numbers_of_one(
-    name: str, alone: Path, together: Path, shards: str
-) -> None:
-    assert same(numbers(alone / name), numbers(together / name))
-    one, two = (read_json(folder / name / "result.json") for folder in (alone, together))
-    assert same(one, two)
+def test_two_processes_write_the_record_of_a_run(name: str, together: Path, shards: str) -> None:
+    result = read_json(together / name / "result.json")
+    assert result["status"] == "finished"
+    assert len(numbers(together / name)) == result["epochs"]
     environment = read_json(together / name / "environment.json")
     assert environment["processes"] == "2"
     settings = {**SETTINGS, "streamed": streamed(shards)}[name]
@@ -130,8 +135,7 @@ def test_killed_processes_leave_what_one_process_goes_on_with(tmp_path: Path) ->
         n_epochs = len(numbers(folder))
     assert n_epochs >= 2, err
     run_until(n_epochs + 2, settings, folder)
-    run_until(n_epochs + 2, settings, tmp_path / "undisturbed")
-    assert same(numbers(tmp_path / "undisturbed"), numbers(folder))
+    assert [row["epoch"] for row in numbers(folder)] == [*range(1, n_epochs + 3)]
 
 
 def test_a_failure_of_one_process_is_told_once_and_ends_both(tmp_path: Path) -> None:

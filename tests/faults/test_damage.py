@@ -29,7 +29,7 @@ def small_run(folder: Path, epochs: int = 3, **train_changes: object) -> RunSett
 
 @pytest.fixture(autouse=True)
 def _keep_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lupi.train.saved.checkpoint.SECONDS_BETWEEN", 0)
+    monkeypatch.setattr("lupi.train.checkpoint.SECONDS_BETWEEN", 0)
 
 
 class StopHereError(Exception):

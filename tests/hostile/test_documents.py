@@ -25,8 +25,8 @@ from lupi.settings import override, read_yaml
 from lupi.ship.export import export
 from lupi.ship.manifest import write_manifest
 from lupi.ship.pick import pick_run
+from lupi.train.finished import STUDENT, read_finished
 from lupi.train.run import run
-from lupi.train.saved.finished import STUDENT, read_finished
 from lupi.verdict.summary import summarise, to_json
 from lupi_paper.translation.saved import load_translator
 from made_records import ARMS, make_records

@@ -109,7 +109,7 @@ def test_the_verdict_is_in_bleu(folder: Path) -> None:
 
 
 def test_the_student_of_a_run_is_a_plain_network(folder: Path) -> None:
-    from lupi.train.saved.checkpoint import load_weights
+    from lupi.train.checkpoint import load_weights
 
     students = {
         arm: load_weights(run_of(folder, arm) / "checkpoint/student.safetensors")

@@ -20,8 +20,8 @@ from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.text_samples import TextSample
 from lupi.train.evaluate import COLLAPSED_BELOW
-from lupi.train.saved.finished import FinishedRun, read_finished
-from lupi.train.saved.samples import text_samples
+from lupi.train.finished import FinishedRun, read_finished
+from lupi.train.samples import text_samples
 
 BATCH = 256
 N_SAMPLES = 4

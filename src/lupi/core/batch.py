@@ -1,11 +1,9 @@
 """Batches, which a method is given, and the losses of their rows, which it returns."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from lupi.core.whole_batch import WHOLE, WholeBatch
 from lupi.errors import LupiError
 
 Inputs = Any
@@ -20,20 +18,13 @@ class Batch(NamedTuple):
     xstar: Tensor | None = None
     has_xstar: Tensor | None = None
     """(B,) bool, True where the row has x*; never None if `xstar` is given."""
-    n_targets: int | None = None
-    """Number of targets in the whole batch if rows have several, such as words; None: one each."""
+    n_targets: float | None = None
+    """Number of targets in the batch if rows have several, such as words; None: one each."""
     row: Tensor | None = None
     """(B,) indices of the rows in the split, the same in every epoch; None if not known."""
     weights: Tensor | None = None
     """(B,) weights of the rows: in the loss of training rows (with mean 1 over the training set),
     or in the metrics of other rows. None: all count the same."""
-    whole: WholeBatch = WHOLE
-    """The batch that these rows are all or a part of: see `lupi.core.whole_batch`."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of the whole batch."""
-        return self.whole.n_rows(len(self.y))
 
     def privileged(self) -> tuple[Tensor, Tensor]:
         """Return x* (zero for rows without it) and which rows (B,) have it.
@@ -45,7 +36,7 @@ class Batch(NamedTuple):
         has = self.has_xstar & finite_rows(self.xstar)
         if self.xstar.is_floating_point() and has.all():
             return self.xstar, has
-        return self.xstar.where(has.view(-1, *[1] * (self.xstar.dim() - 1)), 0.0), has
+        return self.xstar.where(over_rows(has, self.xstar), 0.0), has
 
     def select(self, rows: Tensor | slice) -> "Batch":
         """Return some rows: a slice, a mask (B,) or indices."""
@@ -65,23 +56,20 @@ def finite_rows(values: Tensor) -> Tensor:
     return (values * 0).flatten(1).sum(1) == 0  # what is not finite times 0 is NaN
 
 
+def over_rows(values: Tensor, like: Tensor) -> Tensor:
+    """Reshape values of rows (B,) so that they broadcast to `like` (B, ...)."""
+    return values.view(-1, *[1] * (like.dim() - 1))
+
+
 class RowLoss(NamedTuple):
-    """A loss for each row. Training minimises its mean over the batch, times `weight`."""
+    """A loss for each row. Training minimises its mean, times `weight`."""
 
     values: Tensor
-    """(n, ...), one or more values per row; or their mean (), as PyTorch's losses return."""
+    """(n, ...), one or more values for each row; or their mean (), as PyTorch's losses return."""
     weight: float = 1.0
     only_xstar: bool = False
     """Whether the values are for rows with x* only; by default for all rows."""
-    n_targets: int | None = None
-    """Number of targets in the whole batch if a value is a sum over targets, such as words. The
-    mean is then over targets."""
 
 
-class Losses(NamedTuple):
-    """Losses by name; a method minimises their sum. `train/` reduces them."""
-
-    rows: Mapping[str, RowLoss]
-    batch: Mapping[str, Tensor] = {}
-    """Losses that are not means over rows, such as the norm of all values of a batch: what the
-    rows of this pass contribute to them (see `Batch.whole`)."""
+Losses = dict[str, RowLoss]
+"""Losses by name; a method minimises their sum."""

@@ -113,8 +113,11 @@ class Method(nn.Module):
         """Prepare for an epoch of the current stage; the first is 1."""
 
     def task_loss(self, output: Tensor, batch: Batch) -> RowLoss:
-        """Return the task's loss of each row."""
-        return RowLoss(self.task.example_loss(output, batch.y), n_targets=batch.n_targets)
+        """Return the task's loss of each row; if rows have several targets, per target."""
+        each = self.task.example_loss(output, batch.y)
+        if batch.n_targets is not None:  # so that the mean over rows is that over targets
+            each = each * (len(batch.y) / batch.n_targets)
+        return RowLoss(each)
 
     def predict(self, x: Inputs) -> Tensor:
         """Return the student's output for x. There is no argument for x*, so it can't leak."""
@@ -140,5 +143,5 @@ def seed_torch(seed: int) -> None:
     """Seed torch's own generators: of the CPU, and of every device that is there."""
     if torch.accelerator.is_available():
         torch.manual_seed(seed)
-    else:  # spare the note that torch takes for devices of later
+    else:  # torch.manual_seed would queue a seed for devices that do not exist
         torch.default_generator.manual_seed(seed)

@@ -30,10 +30,9 @@ from lupi.nn.gaussian import moments
 from lupi.settings import format_value
 from lupi.tasks.table_network import TableNetworkSettings
 from lupi.train.evaluate import is_collapsed
-from lupi.train.fit import fit
+from lupi.train.loop import Fitted, Row, fit
 from lupi.train.run import new_method, noise_at_best_epoch
 from lupi.train.settings import TrainSettings
-from lupi.train.state import Fitted, Row
 
 Array = NDArray[Any]
 MIN_STEPS = 20

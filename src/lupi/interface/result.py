@@ -143,7 +143,7 @@ class Comparison:
         """
         from lupi.ship.pick import pick_run
         from lupi.ship.student import load_student
-        from lupi.train.saved.finished import read_finished
+        from lupi.train.finished import read_finished
 
         picked = pick_run(self.folder, arm, size, seed)
         if self.record.settings["task"]["name"] == "own":

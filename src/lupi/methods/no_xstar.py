@@ -24,4 +24,4 @@ class NoXstar(Method):
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss."""
-        return Losses({"task": self.task_loss(self.net(batch.x), batch)})
+        return {"task": self.task_loss(self.net(batch.x), batch)}

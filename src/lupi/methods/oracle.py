@@ -107,4 +107,4 @@ class Oracle(Method):
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss; x has x* appended."""
-        return Losses({"task": self.task_loss(self.net(batch.x), batch)})
+        return {"task": self.task_loss(self.net(batch.x), batch)}

@@ -21,7 +21,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from lupi.core.whole_batch import WHOLE, WholeBatch
 from lupi.errors import LupiError
 from lupi.nn.layouts import Layout, SiteShape
 
@@ -64,7 +63,6 @@ def add_noise(
     draw: Draw = "unit",
     distribution: Distribution = "gaussian",
     form: Form = "multiplicative",
-    whole: WholeBatch = WHOLE,
 ) -> Tensor:
     """Return activations under noise; with Gaussian draws it is differentiable in both tensors.
 
@@ -75,7 +73,6 @@ def add_noise(
         draw: what shares a draw.
         distribution: of the draws.
         form: whether noise multiplies `h` or is added to it.
-        whole: the batch that these rows are of.
     """
     if distribution == "bernoulli" and form == "additive":
         raise ValueError("distribution: bernoulli drops activations; it can't be additive")
@@ -86,7 +83,7 @@ def add_noise(
     like = h.new_empty(shape, dtype=torch.promote_types(h.dtype, torch.float32))
     if distribution == "bernoulli":
         drop_rate = torch.sigmoid(logvar)  # v / (1 + v)
-        kept = whole.draw(torch.rand_like, like) >= drop_rate
+        kept = torch.rand_like(like) >= drop_rate
         return h * (kept / (1 - drop_rate)).to(h.dtype)
-    scaled = (torch.exp(0.5 * logvar) * whole.draw(torch.randn_like, like)).to(h.dtype)
+    scaled = (torch.exp(0.5 * logvar) * torch.randn_like(like)).to(h.dtype)
     return h + scaled if form == "additive" else torch.addcmul(h, h, scaled)

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from lupi.core.batch import finite_rows
-from lupi.core.whole_batch import WHOLE, WholeBatch
+from lupi.core.batch import finite_rows, over_rows
 from lupi.nn.layouts import Layout, default_layout
 from lupi.noise.draws import Distribution, Draw, Form, add_noise, default_draw
 from lupi.noise.penalties import PENALTIES, PenaltyName
@@ -30,7 +29,6 @@ from lupi.noise.variances import (
     Variance,
     bounded,
     fit_to,
-    over_rows,
 )
 
 XSTAR_MAX = 1e6
@@ -139,16 +137,12 @@ class HeteroscedasticDropout(nn.Module):
         return NoisyOutput(noisy, self.reading.penalty([variance]))
 
     def sample(
-        self,
-        h: Tensor,
-        xstar: Tensor,
-        has_xstar: Tensor | None = None,
-        whole: WholeBatch = WHOLE,
+        self, h: Tensor, xstar: Tensor, has_xstar: Tensor | None = None
     ) -> tuple[Tensor, Variance]:
-        """Return `h` with noise, and its variance; the rows may be part of a batch."""
+        """Return `h` with noise, and its variance."""
         if len(h) == len(xstar) and self.n_samples > 1:
             h = h.repeat(self.n_samples, *[1] * (h.dim() - 1))
-        variance = self.variance(h, xstar, has_xstar, whole)
+        variance = self.variance(h, xstar, has_xstar)
         logvar = bounded(variance.logvar)
         if self.strength < 1:
             logvar = logvar + math.log(max(self.strength, 1e-12))
@@ -156,21 +150,15 @@ class HeteroscedasticDropout(nn.Module):
             logvar = logvar.repeat(len(h) // len(xstar), *[1] * (h.dim() - 1))
         layout = self.layout or default_layout(h.dim())
         draw = self.draw or default_draw(layout)
-        noisy = add_noise(h, logvar, layout, draw, self.distribution, self.form, whole)
+        noisy = add_noise(h, logvar, layout, draw, self.distribution, self.form)
         return noisy, variance
 
-    def variance(
-        self,
-        h: Tensor,
-        xstar: Tensor,
-        has_xstar: Tensor | None = None,
-        whole: WholeBatch = WHOLE,
-    ) -> Variance:
+    def variance(self, h: Tensor, xstar: Tensor, has_xstar: Tensor | None = None) -> Variance:
         """Return the variance for activations like `h`; only the shape of `h` is used."""
         has = finite_rows(xstar)
         if has_xstar is not None:
             has = has & has_xstar
-        every = whole.every_row(has)
+        every = not torch.compiler.is_compiling() and bool(has.all())
         layout = self.layout or default_layout(h.dim())
         h = h[: len(xstar)]
         # Variances are computed in the precision of h*'s weights even under autocast.
@@ -187,11 +175,11 @@ class HeteroscedasticDropout(nn.Module):
                 offset = fit_to(self.hstar(xstar), h, layout)
                 logvar = self.reading.logvar(offset, prior, has)
                 logvar = logvar.nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
-                logvar = self.keep_budget(logvar, prior, has, whole)
+                logvar = self.keep_budget(logvar, prior, has)
             if every:
                 return Variance(logvar, prior, has)
             of_missing = torch.full_like(prior[:1], LOGVAR_MIN) if callable(self.prior) else prior
-            fill = self.fill_missing(logvar, of_missing, has, whole)
+            fill = self.fill_missing(logvar, of_missing, has)
             return Variance(torch.where(over_rows(has, logvar), logvar, fill), prior, has)
 
     def _log_prior(self, xstar: Tensor, h: Tensor, layout: Layout) -> Tensor:

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lupi.core.whole_batch import WHOLE, WholeBatch
+from lupi.core.batch import over_rows
 from lupi.noise.penalties import Penalty, kl
-from lupi.noise.variances import Variance, bounded, over_rows
+from lupi.noise.variances import Variance, bounded
 
 ReadingName = Literal["paper", "official", "official-translation"]
 
@@ -29,7 +29,7 @@ class Reading(Protocol):
         """Return the log-variance for the output of h*."""
         ...
 
-    def penalty(self, variances: Sequence[Variance], whole: WholeBatch = WHOLE) -> Tensor:
+    def penalty(self, variances: Sequence[Variance]) -> Tensor:
         """Return the penalty of each row, (B,), over all sites; 0 for rows without x*."""
         ...
 
@@ -45,7 +45,7 @@ class PaperReading:
         """Add the offset to the prior."""
         return prior + offset
 
-    def penalty(self, variances: Sequence[Variance], whole: WholeBatch = WHOLE) -> Tensor:
+    def penalty(self, variances: Sequence[Variance]) -> Tensor:
         """Return beta * divergence, summed over sites."""
         has = variances[0].has_xstar
         if self.beta == 0:
@@ -66,7 +66,7 @@ class OfficialReading:
         """Return the output of h*, through a ReLU if `relu`."""
         return F.relu(offset) if self.relu else offset
 
-    def penalty(self, variances: Sequence[Variance], whole: WholeBatch = WHOLE) -> Tensor:
+    def penalty(self, variances: Sequence[Variance]) -> Tensor:
         """Return beta * ||sigma||, one norm over the batch and all sites, for every row with x*.
 
         It is not a mean over rows: it grows with the batch size.
@@ -76,4 +76,5 @@ class OfficialReading:
             (torch.exp(0.5 * bounded(v.logvar)) * over_rows(has, v.logvar)).flatten(1)
             for v in variances
         ]
-        return self.beta * whole.norm(torch.cat(sigmas, 1)) * has
+        norm: Tensor = torch.linalg.vector_norm(torch.cat(sigmas, 1))
+        return self.beta * norm * has

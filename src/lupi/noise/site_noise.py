@@ -7,7 +7,6 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from lupi.core.whole_batch import WHOLE, WholeBatch
 from lupi.errors import LupiError
 from lupi.nn.layouts import SEQUENCE, SiteShape
 from lupi.nn.sites import attached, site_module
@@ -18,11 +17,8 @@ from lupi.noise.variances import Variance, bounded
 class NoisePass:
     """One training pass of a network with noise."""
 
-    def __init__(
-        self, noise: "SiteNoise", seen: Mapping[str, Tensor], has: Tensor, whole: WholeBatch
-    ) -> None:
+    def __init__(self, noise: "SiteNoise", seen: Mapping[str, Tensor], has: Tensor) -> None:
         self._noise = noise
-        self._whole = whole
         self._seen = seen
         self._has = has
         self._variances: dict[str, Variance] = {}
@@ -36,7 +32,7 @@ class NoisePass:
                 "rows must be the first dimension (`batch_first=True` of an LSTM)"
             )
         try:
-            noisy, self._variances[site] = layer.sample(h, seen, self._has, self._whole)
+            noisy, self._variances[site] = layer.sample(h, seen, self._has)
         except ValueError as error:
             raise LupiError(f"site {site}: {error}") from error
         return noisy
@@ -49,7 +45,7 @@ class NoisePass:
                 "name sites that the network uses"
             )
         variances = list(self._variances.values())
-        return self._noise.at(next(iter(self._variances))).reading.penalty(variances, self._whole)
+        return self._noise.at(next(iter(self._variances))).reading.penalty(variances)
 
 
 class SiteNoise(nn.ModuleDict):
@@ -66,22 +62,15 @@ class SiteNoise(nn.ModuleDict):
         return layer
 
     @contextlib.contextmanager
-    def on(
-        self,
-        net: nn.Module,
-        seen: Mapping[str, Tensor],
-        has: Tensor,
-        whole: WholeBatch = WHOLE,
-    ) -> Iterator[NoisePass]:
+    def on(self, net: nn.Module, seen: Mapping[str, Tensor], has: Tensor) -> Iterator[NoisePass]:
         """Add noise at the sites of a network for a training pass inside the block.
 
         Args:
             net: The network; it does not change outside the block.
             seen: what h* sees at each site, (B, ...).
             has: (B,) bool, True where a row has x*.
-            whole: the batch that these rows are of.
         """
-        noise_pass = NoisePass(self, seen, has, whole)
+        noise_pass = NoisePass(self, seen, has)
         sites = {site: site_module(net, site) for site in self.sites}
         with attached(sites, {site: partial(noise_pass.at, site) for site in sites}):
             yield noise_pass

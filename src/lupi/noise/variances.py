@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lupi.core.whole_batch import WholeBatch
+from lupi.core.batch import over_rows
 from lupi.nn.layouts import Layout
 
 LOGVAR_MIN, LOGVAR_MAX = -10.0, 7.0
@@ -20,9 +20,9 @@ Missing = Literal["mean", "prior", "none"]
 Budget = Literal["none", "example", "batch"]
 
 
-FromRows = Callable[[Tensor, Tensor, Tensor, WholeBatch], Tensor]
-"""From log-variance and log-prior of rows, which of them (B,) have x*, and the batch they are of,
-to a log-variance. A prior that is a number is (1, ...)."""
+FromRows = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""From log-variance and log-prior of rows, and which of them (B,) have x*, to a log-variance.
+A prior that is a number is (1, ...)."""
 
 
 class Variance(NamedTuple):
@@ -66,33 +66,28 @@ def fit_to(values: Tensor, h: Tensor, layout: Layout) -> Tensor:
     return values
 
 
-def over_rows(mask: Tensor, like: Tensor) -> Tensor:
-    """Reshape (B,) so that it broadcasts over the rows of `like`."""
-    return mask.reshape(-1, *[1] * (like.dim() - 1))
-
-
-def keep_example_mean(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
+def keep_example_mean(logvar: Tensor, prior: Tensor, has: Tensor) -> Tensor:
     """Rescale the variances of each example to the mean of the prior."""
     dims = tuple(range(1, logvar.dim()))
     return logvar - _log_mean_exp(logvar, dims) + _log_mean_exp(prior, dims)
 
 
-def keep_nothing(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
+def keep_nothing(logvar: Tensor, prior: Tensor, has: Tensor) -> Tensor:
     """Return the log-variance unchanged."""
     return logvar
 
 
-def keep_batch_mean(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
+def keep_batch_mean(logvar: Tensor, prior: Tensor, has: Tensor) -> Tensor:
     """Rescale the variances of a batch to the mean of the prior.
 
     Rows without x* are ignored.
     """
 
     def mean(values: Tensor) -> Tensor:
-        if whole.every_row(has):
+        if not torch.compiler.is_compiling() and bool(has.all()):
             return values.exp().mean().log()
         each = values.exp().flatten(1).mean(1)  # (B,)
-        total, n = whole.sum((each * has).sum()), whole.sum(has.sum().to(each.dtype))
+        total, n = (each * has).sum(), has.sum().to(each.dtype)
         return (total / n.clamp(min=1)).clamp(min=math.exp(-LOGVAR_LIMIT)).log()
 
     if prior.numel() == 1:
@@ -112,21 +107,21 @@ BUDGETS: dict[Budget, FromRows] = {
 }
 
 
-def mean_variance(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
+def mean_variance(logvar: Tensor, prior: Tensor, has: Tensor) -> Tensor:
     """Return the log of the mean variance of the rows with x*; the prior if there are none."""
     weight = over_rows(has.to(logvar.dtype), logvar)
-    total = whole.sum((bounded(logvar.detach()).exp() * weight).sum(0, keepdim=True))
-    n = whole.sum(weight.sum())
+    total = (bounded(logvar.detach()).exp() * weight).sum(0, keepdim=True)
+    n = weight.sum()
     mean = (total / n.clamp(min=1)).clamp(min=math.exp(LOGVAR_MIN))
     return torch.where(n > 0, mean.log(), prior)
 
 
-def prior_variance(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
+def prior_variance(logvar: Tensor, prior: Tensor, has: Tensor) -> Tensor:
     """Return the prior."""
     return prior
 
 
-def no_noise(logvar: Tensor, prior: Tensor, has: Tensor, whole: WholeBatch) -> Tensor:
+def no_noise(logvar: Tensor, prior: Tensor, has: Tensor) -> Tensor:
     """Return a variance close to 0."""
     return torch.full_like(prior, LOGVAR_MIN)
 

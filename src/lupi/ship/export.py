@@ -31,9 +31,9 @@ from lupi.ship.student import (
     whole_student,
 )
 from lupi.tasks.images.image import ImageTask
+from lupi.train.checkpoint import save_weights
+from lupi.train.finished import read_finished
 from lupi.train.run import splits_for
-from lupi.train.saved.checkpoint import save_weights
-from lupi.train.saved.finished import read_finished
 
 Format = Literal["torch", "onnx"]
 LARGEST_DIFFERENCE = 1e-4

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from lupi.errors import LupiError
 from lupi.records import ComparisonRecord, RunRecord, read_comparison
 from lupi.settings import unknown_name
-from lupi.train.saved.finished import STUDENT, find_run
+from lupi.train.finished import STUDENT, find_run
 from lupi.verdict.answer import Verdict
 
 

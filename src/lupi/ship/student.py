@@ -20,8 +20,8 @@ from lupi.ship.manifest import MANIFEST, check_manifest
 from lupi.ship.onnx_file import OnnxNetwork
 from lupi.ship.rows import encode_rows
 from lupi.ship.texts import TextEncoder
-from lupi.train.saved.checkpoint import load_weights
-from lupi.train.saved.finished import STUDENT, find_run
+from lupi.train.checkpoint import load_weights
+from lupi.train.finished import STUDENT, find_run
 from lupi.train.settings import RunSettings
 
 if TYPE_CHECKING:

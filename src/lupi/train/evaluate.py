@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lupi.core import Batch, Inputs, Method, SortableSplit, Split, Task
-from lupi.train.parallel.processes import Processes, map_tensors
+from lupi.train.processes import Processes, map_tensors
 
 COLLAPSED_BELOW = 0.01
 """Between-sample standard deviation of log-variance: a change of 1 % in variance."""

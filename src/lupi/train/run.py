@@ -29,12 +29,11 @@ from lupi.records import FORMAT, read_finished_result, write_result
 from lupi.settings import Settings, TaskSettings
 from lupi.tasks.registry import build_task
 from lupi.train.evaluate import compute_outputs, is_collapsed
-from lupi.train.fit import fit
 from lupi.train.learners import find_learner
-from lupi.train.parallel.processes import OneProcess, Processes
-from lupi.train.saved.samples import write_samples
+from lupi.train.loop import Fitted, Row, fit
+from lupi.train.processes import Processes
+from lupi.train.samples import write_samples
 from lupi.train.settings import RunSettings
-from lupi.train.state import Fitted, Row
 
 LoadTask = Callable[[TaskSettings, Settings], Task]
 
@@ -57,10 +56,10 @@ def run(
         load: Builds the task from its settings and those of its network. A worker passes one that
             keeps the data in memory.
     """
-    processes = processes or OneProcess(settings.train.precision, settings.train.device)
+    processes = processes or Processes(settings.train.precision, settings.train.device)
     if processes.rank > 0:
-        if not processes.broadcast(None):
-            _run(settings, folder, on_epoch, processes, load)
+        if not processes.broadcast(False):
+            _record(settings, folder, on_epoch, processes, load)
         return {}
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
@@ -87,61 +86,78 @@ def _record(
     processes: Processes,
     load: LoadTask,
 ) -> dict[str, Any]:
-    """Do a run and write its record."""
-    (folder / "failure.txt").unlink(missing_ok=True)
-    for left in folder.rglob(".*.tmp"):  # from an attempt that was killed while writing
-        left.unlink()
-    write_json(folder / "settings.json", settings.resolved())
-    write_json(folder / "environment.json", _environment(settings, processes))
-    result = _run(settings, folder, on_epoch, processes, load)
-    write_result(folder, result)
-    (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
-    if settings.trial:
-        # The student of a trial is never used.
-        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
-    return result
-
-
-def _run(
-    settings: RunSettings,
-    folder: Path,
-    on_epoch: Callable[[Row], None],
-    processes: Processes,
-    load: LoadTask,
-) -> dict[str, Any]:
+    """Do a run; the first process writes its record and returns the result."""
+    writes = processes.rank == 0
+    if writes:
+        _start_record(settings, folder, processes)
     torch.set_num_threads(settings.train.n_threads)
     task = load(settings.task, settings.network).for_run(settings.size, settings.seed)
     learner = find_learner(settings.method)
     if issubclass(learner, Classical):
-        return _run_classical(learner, settings, task) if processes.rank == 0 else {}
-    splits = splits_for(learner, task, settings)
-    if settings.trial:
-        splits = replace(splits, test=ForbiddenSplit(), also={})
-    preprocessing = task.preprocessing(settings.size, settings.seed)
-    writes = processes.rank == 0
-    if preprocessing and writes and not settings.trial:
-        write_json(folder / "preprocessing.json", preprocessing)
+        result = _run_classical(learner, settings, task) if writes else {}
+    else:
+        splits = splits_for(learner, task, settings)
+        preprocessing = task.preprocessing(settings.size, settings.seed)
+        if preprocessing and writes and not settings.trial:
+            write_json(folder / "preprocessing.json", preprocessing)
+        if writes:
+            task.save(folder)
+        build = partial(new_method, task, settings.method, settings.settings, settings.seed)
+        train, seed = settings.train, settings.seed
+        fitted = fit(build, task, splits, train, seed, folder, on_epoch, processes)
+        result = _score(settings, folder, task, splits, fitted, processes)
+        method = fitted.method
+        if writes and method.uses_xstar and settings.control == "real" and not settings.trial:
+            write_samples(folder, method, task, splits, preprocessing or {}, processes)
     if writes:
-        task.save(folder)
+        write_result(folder, result)
+        (folder / "checkpoint/last.safetensors").unlink(missing_ok=True)
+        if settings.trial:  # its student is never used
+            shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+    return result
 
-    build = partial(new_method, task, settings.method, settings.settings, settings.seed)
-    fitted = fit(build, task, splits, settings.train, settings.seed, folder, on_epoch, processes)
+
+def _start_record(settings: RunSettings, folder: Path, processes: Processes) -> None:
+    (folder / "failure.txt").unlink(missing_ok=True)
+    for left in folder.rglob(".*.tmp"):  # from an attempt that was killed while writing
+        left.unlink()
+    write_json(folder / "settings.json", settings.resolved())
+    environment = {
+        "lupi": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "device": str(processes.device),
+        "threads": str(settings.train.n_threads),
+        "processes": str(processes.count),
+    }
+    write_json(folder / "environment.json", environment)
+
+
+def _score(
+    settings: RunSettings,
+    folder: Path,
+    task: Task,
+    splits: Splits,
+    fitted: Fitted,
+    processes: Processes,
+) -> dict[str, Any]:
+    """Return the result of a run: scores of its student, and the noise at its best epoch."""
     scored = {"val": splits.val} if settings.trial else {"val": splits.val, "test": splits.test}
     judged_by = "val" if settings.trial else "test"
     trivial = task.trivial(splits.train, scored[judged_by])
     metrics = {name: trivial if name == judged_by else {} for name in scored}
+    signatures: dict[str, str] = {}
     if fitted.best_epoch:
         metrics = {
             name: task.metrics(*compute_outputs(fitted.method, split, processes=processes))
             for name, split in {**scored, **splits.also}.items()
         }
-    if not writes:
+    if processes.rank > 0:
         return {}
-    signatures: dict[str, str] = {}
     if fitted.best_epoch:
         signatures = _generate(task, fitted.method, splits, folder, metrics)
-    if fitted.method.uses_xstar and settings.control == "real" and not settings.trial:
-        write_samples(folder, fitted.method, task, splits, preprocessing or {}, processes)
     sites = noise_at_best_epoch(read_rows(folder / "metrics.jsonl")[0], fitted)
     return {
         **({"data": dict(task.finding_counts)} if task.finding_counts else {}),
@@ -223,13 +239,18 @@ class ForbiddenSplit:
 
 
 def splits_for(method: type[Method], task: Task, settings: RunSettings) -> Splits:
-    """Return the rows of a run. Only an oracle gets the x* of validation and test rows."""
+    """Return the rows of a run. Only an oracle gets the x* of validation and test rows.
+
+    A trial gets test rows that can't be read.
+    """
     if settings.control == "lexicon" and task.places != "words":
         raise LupiError("control lexicon: it is for texts; this task has none")
     options = (settings.size, settings.seed, settings.control, settings.xstar_frac)
     if method.sees_xstar_at_test:
-        return reveal(task.splits(*options, reveal=True))
-    return task.splits(*options)
+        splits = reveal(task.splits(*options, reveal=True))
+    else:
+        splits = task.splits(*options)
+    return replace(splits, test=ForbiddenSplit(), also={}) if settings.trial else splits
 
 
 def new_method(
@@ -241,16 +262,3 @@ def new_method(
     net = task.network()
     seed_torch(derive_seed(seed, "method", attempt))
     return build_method(method, settings, net, task)
-
-
-def _environment(settings: RunSettings, processes: Processes) -> dict[str, str]:
-    return {
-        "lupi": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "platform": platform.platform(),
-        "cpu": torch.backends.cpu.get_cpu_capability(),
-        "device": str(processes.device),
-        "threads": str(settings.train.n_threads),
-        "processes": str(processes.count),
-    }

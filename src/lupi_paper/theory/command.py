@@ -112,8 +112,8 @@ def _of_network(name: NetworkName) -> dict[str, Any]:
 def _of_run(folder: Path) -> dict[str, Any]:
     """Measure a trained student, on the validation rows of its run."""
     from lupi.train.evaluate import compute_outputs
+    from lupi.train.finished import read_finished
     from lupi.train.run import splits_for
-    from lupi.train.saved.finished import read_finished
     from lupi_paper.theory.outputs import measure_outputs
 
     run = read_finished(folder)

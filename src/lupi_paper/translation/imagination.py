@@ -11,7 +11,6 @@ site replaces mean(h).
 
 from typing import ClassVar
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -66,15 +65,11 @@ class Imagination(Method):
         """Return the task's loss plus the weighted margin loss of the rows with x*."""
         xstar, has = batch.privileged()
         output, features = self._pass(batch)
-        with batch.whole.only_xstar():
-            every, first = batch.whole.gather(xstar[has])
-        values = self._margin_loss(self.imagine(features[has]), every, first)
-        return Losses(
-            {
-                "task": self.task_loss(output, batch),
-                "imagination": RowLoss(values, self.settings.weight, only_xstar=True),
-            }
-        )
+        each = self._margin_loss(self.imagine(features[has]), xstar[has])
+        return {
+            "task": self.task_loss(output, batch),
+            "imagination": RowLoss(each, self.settings.weight, only_xstar=True),
+        }
 
     def _pass(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the student's output, and the features (B, n) from which x* is predicted."""
@@ -87,19 +82,11 @@ class Imagination(Method):
         (features,) = seen.values()
         return output, features.flatten(1)
 
-    def _margin_loss(self, imagined: Tensor, every: Tensor, first: int) -> Tensor:
-        """Return the margin violations of other rows' x*, (k,).
-
-        Args:
-            imagined: Predictions of x*, (k, D).
-            every: x* of all rows of all processes, (K, D).
-            first: Index of the first of the k rows among them.
-        """
-        cosine = F.normalize(imagined) @ F.normalize(every).T  # (k, K)
-        too_near = (self.settings.margin - cosine.diagonal(first)[:, None] + cosine).relu()
-        places = torch.arange(len(every), device=every.device)
-        others = places != places[first : first + len(imagined), None]
-        each: Tensor = (too_near * others).sum(1)
+    def _margin_loss(self, imagined: Tensor, xstar: Tensor) -> Tensor:
+        """Return the margin violations (k,) by the x* of the other rows; both are (k, D)."""
+        cosine = F.normalize(imagined) @ F.normalize(xstar).T  # (k, k)
+        too_near = (self.settings.margin - cosine.diagonal()[:, None] + cosine).relu()
+        each: Tensor = too_near.sum(1) - too_near.diagonal()
         return each
 
 

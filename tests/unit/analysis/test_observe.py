@@ -9,9 +9,9 @@ import torch
 
 from lupi.analysis.observe import observe
 from lupi.errors import LupiError
+from lupi.train.checkpoint import load_weights, save_weights
+from lupi.train.finished import read_finished
 from lupi.train.run import run
-from lupi.train.saved.checkpoint import load_weights, save_weights
-from lupi.train.saved.finished import read_finished
 from lupi.train.settings import RunSettings
 from made_runs import run_from
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from lupi.core import Batch, Losses, RowLoss
+from lupi.core import Batch, RowLoss
 from lupi.errors import LupiError
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
-from lupi.train.passes import reduce
+from lupi.train.loop import Part, reduce
 from made_table import HEADER, rows, settings_of, write_csv
 
 
@@ -135,11 +135,9 @@ def test_the_loss_of_a_row_counts_by_its_weight() -> None:
     losses = {
         "all": RowLoss(torch.tensor([3.0, 5.0, 7.0])),
         "xstar": RowLoss(torch.tensor([3.0, 7.0]), 2.0, only_xstar=True),
-        "draws": RowLoss(torch.tensor([3.0, 5.0, 7.0, 4.0, 6.0, 8.0])),
     }
-    parts = reduce(Losses(losses), batch).parts
+    parts = reduce(losses, Part(batch)).parts
     assert parts["all"] == pytest.approx(13 / 3)
     assert parts["xstar"] == pytest.approx(3)
-    assert parts["draws"] == pytest.approx((3 + 10 + 4 + 12) / 6)
     with pytest.raises(LupiError, match="is a mean over rows"):
-        reduce(Losses({"mean": RowLoss(torch.tensor(1.0))}), batch)
+        reduce({"mean": RowLoss(torch.tensor(1.0))}, Part(batch))

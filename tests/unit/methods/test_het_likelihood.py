@@ -16,7 +16,7 @@ from lupi.methods.labels.het_likelihood import HetLikelihood, HetLikelihoodSetti
 from lupi.methods.registry import build_method
 from lupi.nn.by_row import folds
 from lupi.nn.gaussian import gaussian_cross_entropy
-from lupi.train.fit import fit
+from lupi.train.loop import fit
 from lupi.train.settings import TrainSettings
 from reduced import losses_of
 

@@ -54,7 +54,7 @@ def test_the_most_noise_costs_nothing() -> None:
 
 def test_noise_is_log_normal() -> None:
     h = torch.full((20_000, UNITS), 2.0)
-    z = build()._noise("2", a_batch(), [], h)
+    z = build()._noise("2", [], h)
     logs = (z / h).log()
     assert logs.mean().item() == pytest.approx(0, abs=1e-3)
     assert logs.std().item() == pytest.approx(ALPHA, rel=0.01)
@@ -68,7 +68,7 @@ def test_noise_depends_on_x() -> None:
     for value in (-3.0, 3.0):
         h = torch.full((20_000, UNITS), value)
         alpha = 0.001 + 0.3 / (1 + math.exp(-value))
-        spread = (method._noise("2", a_batch(), [], h) / h).log().std()
+        spread = (method._noise("2", [], h) / h).log().std()
         assert spread.item() == pytest.approx(alpha, rel=0.02)
 
 

@@ -13,7 +13,7 @@ import lupi
 from lupi.errors import LupiError
 from lupi.ship.export import Format, export
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx
-from lupi.train.saved.checkpoint import save_weights
+from lupi.train.checkpoint import save_weights
 from made_students import image_run
 
 TELLTALE = ("xstar", "x*", "privileged", "het", "noise", "box", "logvar", "lupi/", ".py", "/tmp")

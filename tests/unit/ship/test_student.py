@@ -15,8 +15,8 @@ import lupi
 from lupi.errors import LupiError
 from lupi.ship.export import Format, export
 from lupi.ship.manifest import write_manifest
+from lupi.train.finished import STUDENT, read_finished
 from lupi.train.run import splits_for
-from lupi.train.saved.finished import STUDENT, read_finished
 from made_students import image_run, table_run
 
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from lupi.errors import LupiError
-from lupi.train.saved.checkpoint import load_state, load_weights, save_state, save_weights
+from lupi.train.checkpoint import load_state, load_weights, save_state, save_weights
 
 
 def test_state_of_an_optimizer_comes_back(tmp_path: Path) -> None:

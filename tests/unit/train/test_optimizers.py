@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.train.optimizers import Optimizer, build_optimizer
+from lupi.train.optimizers import FUSED, Optimizer
 from lupi.train.settings import TrainSettings
 
 OPTIONS: dict[str, Any] = {"lr": 0.01, "weight_decay": 0.1}
@@ -33,7 +33,7 @@ def groups_of(net: nn.Sequential) -> list[dict[str, Any]]:
 
 
 def build(name: Any, net: nn.Sequential) -> Optimizer:
-    return build_optimizer(groups_of(net), TrainSettings(optimizer=name, **OPTIONS))
+    return Optimizer(groups_of(net), TrainSettings(optimizer=name, **OPTIONS))
 
 
 def set_gradients(net: nn.Sequential, x: Tensor, without_last: bool) -> None:
@@ -63,6 +63,25 @@ def test_weights_are_those_of_torch_and_of_a_resumed_training(name: str) -> None
         assert torch.equal(own, other)
 
 
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_weights_are_those_of_torch_without_its_private_kernel(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = make_net(), make_net()
+    reference = TORCH[name](groups_of(theirs))
+    monkeypatch.delattr(torch, FUSED[name])
+    optimizer = build(name, ours)
+    for _ in range(4):
+        x = torch.randn(7, 3, 4, 4)
+        for net in (ours, theirs):
+            set_gradients(net, x, without_last=False)
+        optimizer.step()
+        monkeypatch.undo()
+        reference.step()
+    for own, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.allclose(own, other, atol=1e-6)
+
+
 def test_averages_come_back_in_the_layout_of_their_weights() -> None:
     net = make_net()
     optimizer = build("adam", net)
@@ -79,4 +98,4 @@ def test_averages_come_back_in_the_layout_of_their_weights() -> None:
 def test_an_option_without_effect_is_refused() -> None:
     groups = [{"params": [torch.zeros(2)], "betas": (0.5, 0.9)}]
     with pytest.raises(LupiError, match="a group has betas, which has no effect"):
-        build_optimizer(groups, TrainSettings())
+        Optimizer(groups, TrainSettings())

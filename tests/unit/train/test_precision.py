@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from lupi.errors import LupiError
-from lupi.train.parallel.precision import check_bfloat16
-from lupi.train.parallel.processes import OneProcess
+from lupi.train.processes import _TRIAL, Processes, check_bfloat16
 
 WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
-TRIAL = [sys.executable, "-m", "lupi.train.parallel.precision"]
+TRIAL = [sys.executable, "-c", _TRIAL]
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +26,8 @@ def test_a_crash_of_the_trial_is_an_error_with_advice(
     monkeypatch.setattr(sys, "executable", str(crashing))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(LupiError, match="ended with SIGILL; use 32-true"):
-        OneProcess("bf16-mixed")
-    OneProcess("32-true")
+        Processes("bf16-mixed")
+    Processes("32-true")
 
 
 def run_in_bfloat16(program: str, cwd: Path) -> list[float]:

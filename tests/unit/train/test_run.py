@@ -9,10 +9,10 @@ import torch
 from lupi.errors import LupiError
 from lupi.files import read_rows
 from lupi.records import run_identity
+from lupi.train.checkpoint import load_weights
+from lupi.train.loop import Row
 from lupi.train.run import ForbiddenSplit, run
-from lupi.train.saved.checkpoint import load_weights
 from lupi.train.settings import RunSettings
-from lupi.train.state import Row
 from made_runs import run_from
 from made_table import rows, write_csv
 
@@ -66,7 +66,7 @@ def test_a_run_resumes_to_the_same_numbers(
     seconds_between: float,
 ) -> None:
     """… after its last epoch where each is kept, and after its last stage where none is."""
-    monkeypatch.setattr("lupi.train.saved.checkpoint.SECONDS_BETWEEN", seconds_between)
+    monkeypatch.setattr("lupi.train.checkpoint.SECONDS_BETWEEN", seconds_between)
     undisturbed = run(settings, tmp_path / "a")
 
     def kill_after(epoch: int) -> Any:
@@ -92,7 +92,7 @@ def test_a_run_on_a_table_resumes_to_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """… whose optimizer takes all its tensors at once."""
-    monkeypatch.setattr("lupi.train.saved.checkpoint.SECONDS_BETWEEN", 0)
+    monkeypatch.setattr("lupi.train.checkpoint.SECONDS_BETWEEN", 0)
     path = write_csv(tmp_path / "deliveries.csv", rows(90))
     task = {"name": "table", "path": path, "target": "hours", "privileged": ["rain", "traffic"]}
     settings = settings_of(task=task, network={}, settings={})
@@ -109,7 +109,7 @@ def test_a_run_on_a_table_resumes_to_the_same_numbers(
 def test_rows_after_the_checkpoint_and_torn_rows_are_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lupi.train.saved.checkpoint.SECONDS_BETWEEN", 0)
+    monkeypatch.setattr("lupi.train.checkpoint.SECONDS_BETWEEN", 0)
     settings = settings_of("no-xstar")
     undisturbed = run(settings, tmp_path / "a")
 

@@ -1,7 +1,7 @@
 import pytest
 
+from lupi.train.loop import Schedule
 from lupi.train.settings import TrainSettings
-from lupi.train.state import Schedule
 
 
 def learning_rates(settings: TrainSettings, scores: list[float]) -> list[float]:

@@ -44,7 +44,7 @@ def analyse(
         text_lines,
         write_analysis,
     )
-    from lupi.train.saved.finished import find_run
+    from lupi.train.finished import find_run
 
     run = find_run(run)
     with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress:

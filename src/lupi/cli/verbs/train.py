@@ -23,7 +23,7 @@ from lupi.interface.console import (
 
 if TYPE_CHECKING:
     from lupi.interface.callbacks import TensorBoardCurves
-    from lupi.train.state import Row
+    from lupi.train.loop import Row
 
 
 def train(
@@ -62,7 +62,7 @@ def train(
 
     Example: `lupi train pupils.csv --target G3 --privileged G1,G2 --arm het-dropout`
 
-    On several cores, GPUs or nodes, with the same results up to rounding:
+    On several cores, GPUs or nodes (see docs/distributed.md):
     `torchrun --nproc-per-node 2 -m lupi train mine.yaml --arm het-dropout`
     """
     columns = options.columns(
@@ -105,7 +105,7 @@ def _train(
     from lupi.files import is_locked, read_set_aside
     from lupi.records import PlannedRun, default_folder
     from lupi.tasks.registry import build_task
-    from lupi.train.parallel.processes import start_processes
+    from lupi.train.processes import start_processes
     from lupi.train.run import run
 
     comparison = ComparisonSettings.parse(raw, "")

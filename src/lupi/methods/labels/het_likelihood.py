@@ -101,22 +101,17 @@ class HetLikelihood(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the loss of the current stage."""
         if self.stage == "folds":
-            return Losses({"folds": RowLoss(self._of_folds(batch))})
+            return {"folds": RowLoss(self._of_folds(batch))}
         b = self._b(batch)
         if self.stage == "variance":
-            return Losses(
-                {
-                    "variance": RowLoss(
-                        self._negative_log_likelihood(self._held_out(batch), b, batch)
-                    )
-                }
-            )
+            each = self._negative_log_likelihood(self._held_out(batch), b, batch)
+            return {"variance": RowLoss(each)}
         output = self.net(batch.x)
         if self._warm:
             variance = RowLoss(self._negative_log_likelihood(output.detach(), b, batch))
-            return Losses({"task": self.task_loss(output, batch), "variance": variance})
+            return {"task": self.task_loss(output, batch), "variance": variance}
         own = b if self.settings.steps == "joint" else b.detach()
-        return Losses({"task": RowLoss(self._negative_log_likelihood(output, own, batch))})
+        return {"task": RowLoss(self._negative_log_likelihood(output, own, batch))}
 
     def logvars(self, batch: Batch) -> dict[str, Tensor]:
         """Return b for the rows with x*, (n, 1): the log-variance of their labels."""
@@ -144,7 +139,7 @@ class HetLikelihood(Method):
     def _of_classes(self, output: Tensor, b: Tensor, batch: Batch) -> Tensor:
         n = self.settings.n_samples or N_SAMPLES
         copies = output.repeat(n, 1)
-        noise = batch.whole.draw(torch.randn_like, copies) * (b / 2).exp().repeat(n)[:, None]
+        noise = torch.randn_like(copies) * (b / 2).exp().repeat(n)[:, None]
         each = self.task.example_loss(copies + noise, batch.y.repeat(n))
         mean_log: Tensor = (-each).unflatten(0, (n, -1)).logsumexp(0) - math.log(n)
         return -mean_log

@@ -42,4 +42,4 @@ class Huber(Method):
         output = self.net(batch.x)
         mean, _ = moments(output)
         error = F.huber_loss(mean, batch.y, reduction="none", delta=self.settings.delta)
-        return Losses({"task": RowLoss(error), "variance": RowLoss(variance_loss(output, batch.y))})
+        return {"task": RowLoss(error), "variance": RowLoss(variance_loss(output, batch.y))}

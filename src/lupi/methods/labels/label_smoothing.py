@@ -38,4 +38,4 @@ class LabelSmoothing(Method):
         share = self.settings.smoothing
         label = self.task.example_loss(output, batch.y)
         every = -output.log_softmax(1).mean(1)
-        return Losses({"task": RowLoss(label, 1 - share), "smoothing": RowLoss(every, share)})
+        return {"task": RowLoss(label, 1 - share), "smoothing": RowLoss(every, share)}

@@ -63,26 +63,20 @@ class MimlFcn(Method):
         output = self.net(batch.x)
         each = self.task.example_loss(output, batch.y)  # (B,)
         if self.settings.reading == "official":
-            return self._official(each, output, batch)
+            gap = each.mean() - output.amax(1).sum()
+            squared = RowLoss(gap.square().expand_as(each), self.settings.weight)
+            return {"task": RowLoss(each), "slack": squared}
         xstar, has = batch.privileged()
         distance = fit = each.new_zeros(0)
-        if batch.whole.any_xstar(has):
-            with batch.whole.only_xstar():
-                slack = self._slack(batch.x[has], xstar[has])
+        if has.any():
+            slack = self._slack(batch.x[has], xstar[has])
             distance = (each[has] - slack.detach()).square()
             fit = (each[has].detach() - slack).square()
-        return Losses(
-            {
-                "task": RowLoss(each),
-                "slack": RowLoss(distance, self.settings.weight, only_xstar=True),
-                "fit": RowLoss(fit, only_xstar=True),
-            }
-        )
-
-    def _official(self, each: Tensor, output: Tensor, batch: Batch) -> Losses:
-        gap = batch.whole.sum(each.sum() / batch.n_rows - output.amax(1).sum())
-        slack = batch.whole.share(self.settings.weight * gap.square())
-        return Losses({"task": RowLoss(each)}, {"slack": slack})
+        return {
+            "task": RowLoss(each),
+            "slack": RowLoss(distance, self.settings.weight, only_xstar=True),
+            "fit": RowLoss(fit, only_xstar=True),
+        }
 
     def _slack(self, x: Tensor, xstar: Tensor) -> Tensor:
         """Return the predicted loss of each row, which is never negative."""

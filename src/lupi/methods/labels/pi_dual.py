@@ -49,7 +49,7 @@ class PiDual(Method):
         seen = self.random.append_to(xstar, batch)
         gate = self.gate(seen).sigmoid() * has[:, None]
         output = (1 - gate) * self.net(batch.x) + gate * self.noise(seen)
-        return Losses({"task": self.task_loss(output, batch)})
+        return {"task": self.task_loss(output, batch)}
 
 
 def _perceptron(n_in: int, n_hidden: int, n_out: int) -> nn.Sequential:

@@ -96,7 +96,7 @@ class Tram(Method):
             output = self.net(batch.x)
         with_xstar = self.joint(seen[0], self.random.append_to(xstar, batch), has)
         own, joint = (self.task_loss(out, batch) for out in (output, with_xstar))
-        return Losses({"task": own, "xstar": joint})
+        return {"task": own, "xstar": joint}
 
     @property
     def _own_head(self) -> nn.Module:
@@ -121,10 +121,9 @@ class Tram(Method):
     @torch.no_grad()
     def _features(self, batch: Batch, mask: Tensor, has: Tensor) -> Tensor:
         """Return phi of the blacked-out images, without gradients; zeros for rows without x*."""
-        x, whole = batch.x, batch.whole
-        features = mask.new_zeros(len(x), self._n_features)
-        if whole.any_xstar(has):
-            with whole.only_xstar(), untracked(self.net), layer_inputs(self._own_head) as seen:
-                self.net(restrict(x[has], mask[has]))
+        features = mask.new_zeros(len(mask), self._n_features)
+        if has.any():
+            with untracked(self.net), layer_inputs(self._own_head) as seen:
+                self.net(restrict(batch.x[has], mask[has]))
             features[has] = seen[0].to(features.dtype)
         return features

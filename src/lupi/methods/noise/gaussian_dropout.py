@@ -67,7 +67,6 @@ class GaussianDropout(Method):
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss under noise."""
-        noise = {name: partial(add, whole=batch.whole) for name, add in self._noise.items()}
-        with attached(self._sites, noise):
+        with attached(self._sites, self._noise):
             output = self.net(batch.x)
-        return Losses({"task": self.task_loss(output, batch)})
+        return {"task": self.task_loss(output, batch)}

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
-from lupi.core.whole_batch import WHOLE
 from lupi.errors import LupiError
 from lupi.loaders.images.regions import mask_box
 from lupi.loaders.xstar.restrict import restrict
@@ -115,26 +114,26 @@ class HetDropout(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss under noise and the penalty; in stage `plain`, the plain loss."""
         if self.stage == "plain":
-            return Losses({"task": self.task_loss(self.net(batch.x), batch)})
+            return {"task": self.task_loss(self.net(batch.x), batch)}
         seen, has = self._seen(batch)
-        with self.noise.on(self.net, seen, has, batch.whole) as noise_pass:
+        with self.noise.on(self.net, seen, has) as noise_pass:
             output: Tensor = self.net(batch.x)
-        task = RowLoss(self._over_draws(output, batch.y), n_targets=batch.n_targets)
         penalty = noise_pass.penalty()
-        if not batch.whole.every_row(has):
-            penalty = penalty[has]
-        return Losses({"task": task, "penalty": RowLoss(penalty, only_xstar=True)})
+        return {
+            "task": self._over_draws(output, batch),
+            "penalty": RowLoss(penalty if has.all() else penalty[has], only_xstar=True),
+        }
 
-    def _over_draws(self, output: Tensor, y: Tensor) -> Tensor:
-        """Return the loss of each row, over its draws."""
-        n_draws = len(output) // max(len(y), 1)
-        if n_draws > 1:
-            y = y.repeat(n_draws, *[1] * (y.dim() - 1))
-        losses: Tensor = self.task.example_loss(output, y)
-        if self.settings.objective == "mean" or not n_draws:  # a part of a batch without a row
-            return losses
-        log_likelihoods = -losses.view(n_draws, -1)
-        return math.log(n_draws) - log_likelihoods.logsumexp(0)
+    def _over_draws(self, output: Tensor, batch: Batch) -> RowLoss:
+        """Return the task's loss of each row, over its draws."""
+        n_draws = len(output) // len(batch.y)
+        if n_draws == 1:
+            return self.task_loss(output, batch)
+        draws = output.chunk(n_draws)
+        each = torch.stack([self.task.example_loss(draw, batch.y) for draw in draws])  # (k, B)
+        if self.settings.objective == "mean":
+            return RowLoss(each.mean(0))
+        return RowLoss(math.log(n_draws) - (-each).logsumexp(0))
 
     def logvars(self, batch: Batch) -> Mapping[str, Tensor]:
         """Return log h*(x*) at each site for the rows with x*."""
@@ -164,20 +163,14 @@ class HetDropout(Method):
     def _passing(self, batch: Batch) -> Tensor:
         """Return the random subset of rows (B,) that pass through the student's convolutions."""
         frac: float = self.settings.xstar_pass_frac
-        if frac < 1 and batch.whole is not WHOLE:
-            raise LupiError(
-                "xstar_pass_frac is not supported with several processes or with accumulate"
-            )
         passing: Tensor = torch.arange(len(batch.y)) < math.ceil(frac * len(batch.y))
         return passing
 
     def _trunk_features(self, batch: Batch, region: Tensor, has: Tensor) -> Tensor:
         """Pass x restricted to the region through the student's trunk, (B, features)."""
-        x, whole = batch.x, batch.whole
-        features = region.new_zeros(len(x), self._n_features)
-        if whole.any_xstar(has):
-            with whole.only_xstar():
-                seen = trunk_features(self.net, restrict(x[has], region[has]))
+        features = region.new_zeros(len(region), self._n_features)
+        if has.any():
+            seen = trunk_features(self.net, restrict(batch.x[has], region[has]))
             features[has] = seen.to(features.dtype)
         return features
 

@@ -66,22 +66,22 @@ class InfoDropout(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss under noise, plus the weighted divergence."""
         divergences: list[Tensor] = []
-        noises = {name: partial(self._noise, name, batch, divergences) for name in self._sites}
+        noises = {name: partial(self._noise, name, divergences) for name in self._sites}
         with attached(self._sites, noises):
             output = self.net(batch.x)
         s = self.settings
-        n = batch.n_rows if s.reading == "official" else self.n_rows or batch.n_rows
+        n = len(batch.y) if s.reading == "official" else self.n_rows or len(batch.y)
         divergence = RowLoss(torch.stack(divergences).sum(0), s.beta / n)
-        return Losses({"task": self.task_loss(output, batch), "divergence": divergence})
+        return {"task": self.task_loss(output, batch), "divergence": divergence}
 
-    def _noise(self, name: str, batch: Batch, divergences: list[Tensor], h: Tensor) -> Tensor:
+    def _noise(self, name: str, divergences: list[Tensor], h: Tensor) -> Tensor:
         """Return h with noise; append the site's divergence (B,), a sum over units, to the list."""
         largest = self.settings.alpha_max
         alpha = ALPHA_MIN + largest * torch.sigmoid(self.alphas[self._indices[name]](h))
         # 0 at the maximum noise
         units = -torch.log(alpha / (ALPHA_MIN + largest))
         divergences.append(units.flatten(1).sum(1))
-        return h * torch.exp(alpha * batch.whole.draw(torch.randn_like, h))
+        return h * torch.exp(alpha * torch.randn_like(h))
 
 
 def _alpha_network(shape: torch.Size) -> nn.Module:

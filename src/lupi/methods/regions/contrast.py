@@ -69,21 +69,20 @@ class Contrast(Method):
         output = self.net(batch.x)
         plain = self.task.example_loss(output, batch.y)
         contrasts = torch.zeros_like(plain)
-        if batch.whole.any_xstar(has):
-            with batch.whole.only_xstar(), untracked(self.net):
-                removed = self._removed(region[has], batch)
+        if has.any():
+            removed = self._removed(region[has])
+            with untracked(self.net):
                 without_it = self.net(without(batch.x[has], removed))
             gain = log_odds(output[has], batch.y[has]) - log_odds(without_it, batch.y[has])
             # An empty region removes nothing, so there is no contrast.
             each = self._phi(gain / self.settings.mu) * removed.flatten(1).amax(1)
             contrasts[has] = each.to(plain.dtype)
-        contrast = RowLoss(contrasts, self.settings.weight)
-        return Losses({"task": RowLoss(plain), "contrast": contrast})
+        return {"task": RowLoss(plain), "contrast": RowLoss(contrasts, self.settings.weight)}
 
-    def _removed(self, region: Tensor, batch: Batch) -> Tensor:
+    def _removed(self, region: Tensor) -> Tensor:
         if not self._removes_span:
             return region
-        return draw_span(region, batch.whole.draw(torch.rand_like, region[:, 0, 0]))
+        return draw_span(region, torch.rand_like(region[:, 0, 0]))
 
     def _phi(self, gain: Tensor) -> Tensor:
         return (1 - gain).relu() if self.settings.loss == "hinge" else F.softplus(-gain)

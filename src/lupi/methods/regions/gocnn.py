@@ -87,13 +87,11 @@ class GoCNN(Method):
             output = head((group * region).mean((2, 3)))
             by_group = by_group + self.task.example_loss(output, batch.y)
             wrong = wrong + (group * (1 - region)).square().flatten(1).sum(1)
-        return Losses(
-            {
-                "task": RowLoss(task),
-                "groups": RowLoss(by_group),
-                "suppression": RowLoss(wrong, self.settings.suppression),
-            }
-        )
+        return {
+            "task": RowLoss(task),
+            "groups": RowLoss(by_group),
+            "suppression": RowLoss(wrong, self.settings.suppression),
+        }
 
     def _regions(self, mask: Tensor, has: Tensor) -> tuple[Tensor, Tensor]:
         """Return the masks of object and background, (B, 1, h, w) each.

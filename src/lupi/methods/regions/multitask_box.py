@@ -65,9 +65,7 @@ class MultitaskBox(Method):
         (features,) = seen.values()
         target = mask_box(xstar) if self.task.xstar_kind == "region" else xstar
         distance = target.new_zeros(0)
-        if batch.whole.any_xstar(has):
-            with batch.whole.only_xstar():
-                found = self.head(features[has])
-                distance = F.smooth_l1_loss(found, target[has], reduction="none")
-        box = RowLoss(distance, self.settings.weight, only_xstar=True)
-        return Losses({"task": task, "box": box})
+        if has.any():
+            found = self.head(features[has])
+            distance = F.smooth_l1_loss(found, target[has], reduction="none")
+        return {"task": task, "box": RowLoss(distance, self.settings.weight, only_xstar=True)}

@@ -86,12 +86,10 @@ class MultitaskMask(Method):
             task = self.task_loss(self.net(batch.x), batch)
         (features,) = seen.values()
         each = mask.new_zeros(0)
-        if batch.whole.any_xstar(has):
-            with batch.whole.only_xstar():
-                loss_of = self._words if self.task.places == "words" else self._pixels
-                each = loss_of(features[has], batch.x[has], mask[has])
-        places = RowLoss(each, self.settings.weight, only_xstar=True)
-        return Losses({"task": task, "mask": places})
+        if has.any():
+            loss_of = self._words if self.task.places == "words" else self._pixels
+            each = loss_of(features[has], batch.x[has], mask[has])
+        return {"task": task, "mask": RowLoss(each, self.settings.weight, only_xstar=True)}
 
     def _words(self, features: Tensor, x: Tensor, mask: Tensor) -> Tensor:
         """Return the mean over the words of each row, (n,)."""
@@ -101,8 +99,8 @@ class MultitaskMask(Method):
         return (each * is_word).sum(1) / is_word.sum(1).clamp(min=1)
 
     def _pixels(self, features: Tensor, x: Tensor, mask: Tensor) -> Tensor:
-        """Return the mean over all pixels of all rows."""
+        """Return the loss of each pixel, (n, channels, H, W)."""
         predicted = self.decoder(features)
         if self.settings.target == "mask":
-            return F.binary_cross_entropy_with_logits(predicted, mask)
-        return F.smooth_l1_loss(predicted, restrict(x, mask))
+            return F.binary_cross_entropy_with_logits(predicted, mask, reduction="none")
+        return F.smooth_l1_loss(predicted, restrict(x, mask), reduction="none")

@@ -64,11 +64,9 @@ class RightReasons(Method):
         if self._of_words:
             (vectors,) = seen.values()  # (B, T, C)
             (slope,) = torch.autograd.grad(evidence, vectors, create_graph=True)
-            slope = (slope * vectors).sum(2)[
-                :, None
-            ]  # (B, 1, T): with respect to a factor on each word
+            slope = (slope * vectors).sum(2)[:, None]  # (B, 1, T): for a factor on each word
         else:
             (slope,) = torch.autograd.grad(evidence, x, create_graph=True)
         wrong = (outside * slope).square().flatten(1).sum(1)  # (B,)
         reasons = RowLoss(wrong, self.settings.weight)
-        return Losses({"task": self.task_loss(output, batch), "reasons": reasons})
+        return {"task": self.task_loss(output, batch), "reasons": reasons}

@@ -48,8 +48,8 @@ class Views(Method):
         region, has = batch.privileged()
         plain = self.task.example_loss(self.net(batch.x), batch.y)
         views = torch.zeros_like(plain)
-        if batch.whole.any_xstar(has):
-            with batch.whole.only_xstar(), untracked(self.net):
+        if has.any():
+            with untracked(self.net):
                 output = self.net(restrict(batch.x[has], region[has]))
             views[has] = self.task.example_loss(output, batch.y[has])
-        return Losses({"task": RowLoss(plain), "view": RowLoss(views, self.settings.weight)})
+        return {"task": RowLoss(plain), "view": RowLoss(views, self.settings.weight)}

@@ -84,17 +84,13 @@ class Distillation(Method):
         xstar, has = batch.privileged()
         seen = restrict(batch.x, xstar) if self.task.xstar_kind == "region" else xstar
         if self.stage == "teacher":
-            return self._teacher_loss(batch, seen, has)
+            each = xstar.new_zeros(0)
+            if has.any():
+                each = self.task.example_loss(self.teacher(seen[has]), batch.y[has])
+            return {"teacher": RowLoss(each, only_xstar=True)}
         hard, soft = _hard_and_soft(self, self.teacher, batch, seen)
         weight = self.settings.imitation * has  # a row without x* uses only its label
-        return Losses({"task": RowLoss((1 - weight) * hard), "imitation": RowLoss(weight * soft)})
-
-    def _teacher_loss(self, batch: Batch, seen: Tensor, has: Tensor) -> Losses:
-        values = torch.zeros(0, device=has.device)
-        if batch.whole.any_xstar(has):
-            with batch.whole.only_xstar():
-                values = self.task.example_loss(self.teacher(seen[has]), batch.y[has])
-        return Losses({"teacher": RowLoss(values, only_xstar=True)})
+        return {"task": RowLoss((1 - weight) * hard), "imitation": RowLoss(weight * soft)}
 
 
 class SelfDistillation(Method):
@@ -117,10 +113,10 @@ class SelfDistillation(Method):
     def loss(self, batch: Batch) -> Losses:
         """Return the teacher's loss, or the student's."""
         if self.stage == "teacher":
-            return Losses({"teacher": self.task_loss(self.teacher(batch.x), batch)})
+            return {"teacher": self.task_loss(self.teacher(batch.x), batch)}
         hard, soft = _hard_and_soft(self, self.teacher, batch, batch.x)
         weight = self.settings.imitation
-        return Losses({"task": RowLoss(hard, 1 - weight), "imitation": RowLoss(soft, weight)})
+        return {"task": RowLoss(hard, 1 - weight), "imitation": RowLoss(soft, weight)}
 
 
 def _stages(method: Method, teacher: nn.Module) -> tuple[Stage, ...]:

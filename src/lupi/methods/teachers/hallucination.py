@@ -91,16 +91,18 @@ class Hallucination(Method):
             own, hallucinated = self.net.heads(batch.x)
         of_x = self._losses(batch.y, own, hallucinated, (own + hallucinated) / 2)
         of_xstar = distance = own.new_zeros(0)
-        if batch.whole.any_xstar(has):
-            with batch.whole.only_xstar(), layer_outputs(linear_layers(self.xstar_head)[0]) as real:
+        if has.any():
+            with layer_outputs(linear_layers(self.xstar_head)[0]) as real:
                 output = self._output_of_xstar(batch.x[has], xstar[has])
-                of_xstar = self._losses(batch.y[has], output, (own[has] + output) / 2)
-                distance = self._distance(imagined[0][has], real[0])
-        losses = {"task": RowLoss(of_x), "xstar": RowLoss(of_xstar, only_xstar=True)}
-        gamma = self.settings.gamma
-        if self.settings.reading == "official":
-            return Losses(losses, {"hallucination": gamma * distance.sum()})
-        return Losses({**losses, "hallucination": RowLoss(distance, gamma, only_xstar=True)})
+            of_xstar = self._losses(batch.y[has], output, (own[has] + output) / 2)
+            distance = self._distance(imagined[0][has], real[0])
+        is_sum = self.settings.reading == "official"
+        gamma = self.settings.gamma * (len(distance) if is_sum else 1)
+        return {
+            "task": RowLoss(of_x),
+            "xstar": RowLoss(of_xstar, only_xstar=True),
+            "hallucination": RowLoss(distance, gamma, only_xstar=True),
+        }
 
     def _losses(self, y: Tensor, *outputs: Tensor) -> Tensor:
         """Return the sum of the outputs' losses for each row."""

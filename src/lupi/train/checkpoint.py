@@ -25,7 +25,7 @@ from lupi.files import (
     rewrite_rows,
     write_whole,
 )
-from lupi.train.parallel.processes import Processes
+from lupi.train.processes import Processes
 
 SECONDS_BETWEEN = 5.0
 """Minimum time between two checkpoints: an epoch of a small network takes less time than one."""

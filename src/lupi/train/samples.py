@@ -10,7 +10,7 @@ from torch import Tensor
 from lupi.core import Batch, Method, Splits, Task
 from lupi.files import write_whole
 from lupi.text_samples import MOST_WORDS, UNKNOWN, TextSample, write_text_samples
-from lupi.train.parallel.processes import Processes
+from lupi.train.processes import Processes
 
 N_SAMPLES = 8
 

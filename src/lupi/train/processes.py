@@ -2,66 +2,46 @@
 
 import contextlib
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
 
 from lupi.errors import LupiError
 from lupi.train.optimizers import Optimizer
-from lupi.train.parallel.precision import check_bfloat16
 from lupi.train.settings import TrainSettings
 
 T = TypeVar("T")
 
 
-class Processes(Protocol):
-    """Where training runs: device, precision, and the processes that share it."""
+def start_processes(settings: TrainSettings) -> "Processes":
+    """Join the processes that torchrun started; without torchrun, return this process alone."""
+    n_processes = int(os.environ.get("WORLD_SIZE", 1))
+    if n_processes == 1 or not distributed.is_torchelastic_launched():
+        return Processes(settings.precision, settings.device)
+    try:
+        from lupi.train.fabric import FabricProcesses  # takes as long as torch to import
+    except ModuleNotFoundError:
+        raise LupiError(
+            f"torchrun started {n_processes} processes, which needs Lightning Fabric: "
+            "pip install 'lupi[distributed]'"
+        ) from None
+    return FabricProcesses(settings.precision, settings.device)
 
-    count: int
-    rank: int
+
+class Processes:
+    """Where training runs: device, precision and processes. This class is one process alone."""
+
+    count = 1
+    rank = 0
     """Rank of this process. The first, 0, writes the record."""
     device: torch.device
-
-    def place(self, module: nn.Module) -> None:
-        """Move weights to the device, in the run's precision."""
-        ...
-
-    def as_input(self, values: T) -> T:
-        """Return data on the device and in the precision of training."""
-        ...
-
-    def wrap(self, module: nn.Module) -> Any:
-        """Return a module whose passes are training passes."""
-        ...
-
-    def backward(self, loss: Tensor) -> None:
-        """Compute gradients, averaged over all processes."""
-        ...
-
-    def no_sync(self, module: Any) -> AbstractContextManager[Any]:
-        """Do not exchange gradients between processes inside the block."""
-        ...
-
-    def clip(self, module: Any, optimizer: Optimizer, max_norm: float) -> None:
-        """Limit the norm of the gradients."""
-        ...
-
-    def broadcast(self, value: T) -> T:
-        """Return the value of the first process."""
-        ...
-
-    def gather(self, value: T) -> list[T]:
-        """Return the values of all processes, in the order of their ranks."""
-        ...
-
-
-class OneProcess:
-    """Training in this process alone."""
-
-    count, rank = 1, 0
 
     def __init__(self, precision: str, device: str = "auto") -> None:
         if precision == "bf16-mixed":
@@ -88,15 +68,15 @@ class OneProcess:
         return map_tensors(values, convert)
 
     def wrap(self, module: nn.Module) -> Any:
-        """Return the module, called in the run's precision."""
+        """Return a module whose passes are training passes in the run's precision."""
         return module if self._precision == "32-true" else _InPrecision(module, self._in_precision)
 
     def backward(self, loss: Tensor) -> None:
-        """Compute gradients."""
+        """Compute gradients, added up over all processes."""
         loss.backward()
 
     def no_sync(self, module: Any) -> AbstractContextManager[Any]:
-        """Do nothing: there is no other process."""
+        """Do not exchange gradients between processes inside the block."""
         return contextlib.nullcontext()
 
     def clip(self, module: Any, optimizer: Optimizer, max_norm: float) -> None:
@@ -104,12 +84,15 @@ class OneProcess:
         weights = [w for group in optimizer.param_groups for w in group["params"]]
         torch.nn.utils.clip_grad_norm_(weights, max_norm, error_if_nonfinite=True)
 
+    def share_buffers(self, module: nn.Module) -> None:
+        """Copy what is not a weight, such as the statistics of batch norms, from the first."""
+
     def broadcast(self, value: T) -> T:
-        """Return the value."""
+        """Return the value of the first process."""
         return value
 
     def gather(self, value: T) -> list[T]:
-        """Return the value alone."""
+        """Return the values of all processes, in the order of their ranks."""
         return [value]
 
     @contextlib.contextmanager
@@ -168,16 +151,36 @@ def map_tensors(values: T, change: Callable[[Tensor], Tensor]) -> T:
     return result
 
 
-def start_processes(settings: TrainSettings) -> Processes:
-    """Join the processes that torchrun started; without torchrun, return this process alone."""
-    n_processes = int(os.environ.get("WORLD_SIZE", 1))
-    if n_processes == 1 or not distributed.is_torchelastic_launched():
-        return OneProcess(settings.precision, settings.device)
-    try:
-        from lupi.train.parallel.fabric import FabricProcesses  # takes as long as torch to import
-    except ModuleNotFoundError:
+@cache
+def check_bfloat16() -> None:
+    """Raise an error if this machine can't train in bfloat16.
+
+    Some CPUs, and many virtual ones, announce instructions that they do not have. So this is tried
+    in a process of its own, which may crash.
+    """
+    if torch.cuda.is_available():
+        if not torch.cuda.is_bf16_supported(including_emulation=False):
+            raise LupiError("train.precision: this GPU has no bfloat16; use 32-true")
+        return
+    tried = subprocess.run([sys.executable, "-c", _TRIAL], capture_output=True, check=False)
+    if tried.returncode:
+        code = tried.returncode
+        end = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         raise LupiError(
-            f"torchrun started {n_processes} processes, which needs Lightning Fabric: "
-            "pip install 'lupi[distributed]'"
-        ) from None
-    return FabricProcesses(settings.precision, settings.device)
+            f"train.precision: a trial of bfloat16 on this CPU ended with {end}; use 32-true. If "
+            "it lacks AMX only, ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment may help"
+        )
+
+
+_TRIAL = """
+import torch
+from torch import nn
+
+convolution, linear = nn.Conv2d(1, 16, 3, padding=1), nn.Linear(16 * 64, 32)
+recurrent = nn.LSTM(32, 32, batch_first=True)
+with torch.autocast("cpu", torch.bfloat16):
+    maps = convolution(torch.randn(8, 1, 8, 8)).relu()  # (8, 16, 8, 8)
+    states, _ = recurrent(linear(maps.flatten(1))[:, None])  # (8, 1, 32)
+states.float().sum().backward()
+"""
+"""Trains the kinds of layers that the networks of lupi have."""

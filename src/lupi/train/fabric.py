@@ -12,12 +12,12 @@ from torch import Tensor, distributed, nn
 
 from lupi.errors import LupiError
 from lupi.train.optimizers import Optimizer
-from lupi.train.parallel.precision import check_bfloat16
+from lupi.train.processes import Processes, check_bfloat16
 
 T = TypeVar("T")
 
 
-class FabricProcesses:
+class FabricProcesses(Processes):
     """The processes of one torchrun, which share each batch."""
 
     def __init__(self, precision: Any, device: str = "auto") -> None:
@@ -55,8 +55,8 @@ class FabricProcesses:
         return self._fabric.setup_module(module)
 
     def backward(self, loss: Tensor) -> None:
-        """Compute gradients, averaged over all processes."""
-        self._fabric.backward(loss)
+        """Compute gradients. They add up, where data-parallel training would take their mean."""
+        self._fabric.backward(loss * self.count)
 
     def no_sync(self, module: Any) -> AbstractContextManager[Any]:
         """Do not exchange gradients between processes inside the block."""
@@ -65,6 +65,11 @@ class FabricProcesses:
     def clip(self, module: Any, optimizer: Optimizer, max_norm: float) -> None:
         """Limit the norm of the gradients."""
         self._fabric.clip_gradients(module, optimizer, max_norm=max_norm)  # type: ignore[arg-type]
+
+    def share_buffers(self, module: nn.Module) -> None:
+        """Copy what is not a weight, such as the statistics of batch norms, from the first."""
+        for buffer in module.buffers():
+            distributed.broadcast(buffer, 0)
 
     def broadcast(self, value: T) -> T:
         """Return the value of the first process."""

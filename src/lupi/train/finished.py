@@ -10,7 +10,7 @@ from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.methods.registry import build_method
 from lupi.tasks.registry import build_task
-from lupi.train.saved.checkpoint import helper_weights, load_weights
+from lupi.train.checkpoint import helper_weights, load_weights
 from lupi.train.settings import RunSettings
 
 STUDENT = "checkpoint/student.safetensors"

@@ -1,1 +1,0 @@
-"""One run in several processes, or in another precision."""

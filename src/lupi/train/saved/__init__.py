@@ -1,1 +1,0 @@
-"""What a run keeps on disk, and reading it back."""
