@@ -17,8 +17,10 @@ except ModuleNotFoundError:
 with atheris.instrument_imports(include=["lupi", "yaml"]):
     from lupi.errors import LupiError
     from lupi.loaders.findings import Findings
-    from lupi.loaders.images.layouts.box_files import ImageNames, read_boxes
-    from lupi.loaders.images.layouts.pascal import BadXmlError, read_annotation
+    from lupi.loaders.images.annotations.names import ImageNames
+    from lupi.loaders.images.annotations.read import find_annotations, read_annotations
+    from lupi.loaders.images.annotations.voc import read_voc
+    from lupi.loaders.images.annotations.xml import BadXmlError
     from lupi.loaders.images.layouts.trees import open_tree
     from lupi.settings import override, read_yaml
 
@@ -34,12 +36,14 @@ SEEDS = {
 
 
 def read_as_boxes(path: Path) -> None:
-    read_boxes(open_tree(path.parent), path.name, ImageNames(["1.png"]), Findings("skip"))
+    tree, names = open_tree(path.parent), ImageNames(["1.png"])
+    for found in find_annotations(tree, names, path.name):
+        read_annotations(tree, found, names, Findings("skip"))
 
 
 READERS: dict[str, Callable[[Path], object]] = {
     "yaml": lambda path: override(read_yaml(path), []),
-    "xml": lambda path: read_annotation(path.read_bytes()),
+    "xml": lambda path: read_voc(path.read_bytes()),
     "json": read_as_boxes,
     "csv": read_as_boxes,
 }

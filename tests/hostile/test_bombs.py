@@ -228,17 +228,19 @@ TREE = (
     "open_tree(path).read('wnids.txt')",
 )
 XML = (
-    "from lupi.loaders.images.layouts.pascal import read_annotation",
-    "read_annotation(path.read_bytes())",
+    "from lupi.loaders.images.annotations.voc import read_voc",
+    "read_voc(path.read_bytes())",
 )
 TABLE = (
     "import pandas, pyarrow.parquet; from lupi.loaders import files",
     "files.read_frame(path)",
 )
 COCO = (
-    "from lupi.loaders.images.layouts.box_files import *; "
+    "from lupi.loaders.images.annotations.read import *; "
     "from lupi.loaders.images.layouts.trees import open_tree",
-    "read_boxes(open_tree(path.parent), path.name, ImageNames([]), Findings('skip'))",
+    "tree, names = open_tree(path.parent), ImageNames([]); "
+    "[read_annotations(tree, one, names, Findings('skip')) "
+    "for one in find_annotations(tree, names, path.name)]",
 )
 IMAGE = (
     "from lupi.loaders.images.decode import *",
@@ -277,8 +279,8 @@ BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
     (zip_of_bzip2, ".zip", TREE, "packed in an unusual way"),
     (xml_laughs, ".xml", XML, "it declares a document type"),
     (xml_of_elsewhere, ".xml", XML, "it declares a document type"),
-    (json_depth, ".json", COCO, "is not COCO JSON"),
-    (json_many_digits, ".json", COCO, "is not COCO JSON"),
+    (json_depth, ".json", COCO, "is not JSON"),
+    (json_many_digits, ".json", COCO, "is not JSON"),
     (json_depth, ".record.json", RECORD, "can't be read as a record"),
     (csv_of_one_quote, ".csv", TABLE, "can't be read as CSV"),
 ]  # fmt: skip

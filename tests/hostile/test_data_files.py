@@ -20,9 +20,10 @@ from PIL import Image
 from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
+from lupi.loaders.images.annotations.voc import read_voc
+from lupi.loaders.images.annotations.xml import BadXmlError
 from lupi.loaders.images.decode import BadImageError, decode_image, decode_mask, image_size_limit
 from lupi.loaders.images.layouts.image_folder import ImageFolder
-from lupi.loaders.images.layouts.pascal import BadXmlError, read_annotation
 from lupi.loaders.images.layouts.tiny_imagenet import TinyImagenet
 from lupi.loaders.images.layouts.trees import open_tree
 from lupi.loaders.tables.settings import TableSettings
@@ -131,7 +132,7 @@ def read_zip(path: Path) -> None:
 
 
 def read_xml(path: Path) -> None:
-    read_annotation(path.read_bytes())
+    read_voc(path.read_bytes())
 
 
 def read_image(path: Path) -> None:
@@ -145,9 +146,9 @@ def read_mask(path: Path) -> None:
 
 
 def read_boxes(path: Path) -> None:
-    save = path.parent / "cats" / "1.png"
-    save.parent.mkdir()
-    save.write_bytes(b"")
+    for save in (path.parent / "cats/1.png", path.parent / "dogs/2.png"):
+        save.parent.mkdir()
+        save.write_bytes(b"")
     ImageFolder(boxes=path.name).index(open_tree(path.parent), Findings("skip"))
 
 

@@ -76,7 +76,17 @@ def _coverage(known: Batch, warnings: list[str]) -> str:
             f"x* covers everything: {middle:.0%} of x in the median row. If masks use several "
             "values, such as 1, 2 and 3 in trimaps, name those of the object: task.mask_values"
         )
-    return f"covers {middle:.0%} of x in the median row ({low:.0%} to {high:.0%} in most)"
+    return (
+        f"covers {percent(middle)} of x in the median row ({percent(low)} to {percent(high)} in "
+        "most)"
+    )
+
+
+def percent(share: float) -> str:
+    """Return a fraction as a percentage with two digits that count: 14 %, 1.4 %, 0.14 %."""
+    value = 100 * share
+    digits = 0 if value >= 10 or value == 0 else 1 if value >= 1 else 2 if value >= 0.01 else 4
+    return f"{value:.{digits}f} %"
 
 
 def _related(known: Batch, task: Task, warnings: list[str]) -> str:

@@ -203,7 +203,11 @@ def test_masks_that_cannot_be_used(root: Path) -> None:
     assert loaded.train.masks[0, :8, :16].all()
     assert loaded.train.masks[0].sum() == 8 * 16
     Image.new("L", (64, 64)).save(root / "masks" / name)
-    check(root, "empty mask", f"masks/{name}", **masks)
+    loaded = load(root, **masks)  # black: annotators found nothing
+    assert loaded.findings.counts() == {"empty region": 1}
+    assert loaded.train.has_region is not None
+    assert loaded.train.has_region.all()
+    assert not loaded.train.masks[0].any() if loaded.train.masks is not None else False
     Image.new("L", (32, 32), 255).save(root / "masks" / name)
     loaded = check(root, "unreadable mask", f"masks/{name}", **masks)
     assert loaded.train.has_region is not None

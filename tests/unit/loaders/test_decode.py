@@ -123,5 +123,5 @@ def test_a_mask_must_have_the_images_size_and_thin_objects_stay() -> None:
     thin[:, 10] = 255
     data = encoded(Image.fromarray(thin))
     assert decode_mask(data, 16, "crop", (64, 64)).sum() == 16
-    with pytest.raises(BadImageError, match=r"\(64, 64\) pixels, its image \(32, 32\)"):
+    with pytest.raises(BadImageError, match=r"64 x 64 pixels, its image 32 x 32"):
         decode_mask(data, 16, "crop", (32, 32))

@@ -249,7 +249,7 @@ def test_coco(folder: Path) -> None:
     check(source, folder, "unreadable box", "coco.json, annotation 0")
     for wrong in ("[]", "{", '{"images": []}'):
         (folder / "coco.json").write_text(wrong)
-        with pytest.raises(LupiError, match=r"coco.json is not COCO JSON"):
+        with pytest.raises(LupiError, match=r"coco.json is (not JSON|neither COCO JSON)"):
             read(source, folder)
 
 
@@ -273,7 +273,7 @@ def test_voc_files_beside_images_or_in_a_folder(
     assert index.classes == ["cats", "dogs"]
     assert by_name(index)["cats/0.png"].boxes == ((1, 2, 3, 4), (5, 6, 9, 9))
     assert by_name(index)["cats/0.png"].boxes_size is not None
-    assert not by_name(index)["dogs/1.png"].has_region
+    assert by_name(index)["dogs/1.png"].nothing  # annotated, with nothing in it
     assert read(source, zipped(folder, tmp_path / "x.zip"))[0] == index
     (folder / second).write_text("<annotation>")
     check(source, folder, "unreadable annotation", second)
@@ -285,7 +285,7 @@ def test_voc_files_beside_images_or_in_a_folder(
 
 def test_voc_files_that_may_mean_two_images(folder: Path) -> None:
     (folder / "xml").mkdir()
-    with pytest.raises(LupiError, match=r"task.boxes: folder xml below .* has no .xml files"):
+    with pytest.raises(LupiError, match=r"task.boxes: xml below .* has no annotations"):
         read(ImageFolder(boxes="xml"), folder)
     (folder / "xml/0.xml").write_text(annotation((1, 2, 3, 4)))
     check(ImageFolder(boxes="xml"), folder, "ambiguous image", "xml/0.xml")
@@ -298,8 +298,12 @@ def test_a_folder_around_masks_is_no_class(folder: Path) -> None:
     assert not any(item.name.startswith("annotations") for item in index.items)
     assert not findings.bad
     index, findings = read(ImageFolder(boxes="boxes.csv"), folder)
-    assert index.classes == ["annotations", "cats", "dogs"]  # nothing says that these are masks
-    assert [note.kind for note in findings.notes] == ["class that is named like annotations"]
+    assert index.classes == ["cats", "dogs"]  # its file has the name of an image
+    assert by_name(index)["cats/0.png"].masks == ()  # boxes were given
+    save_image(folder / "annotations/a.png")
+    save_image(folder / "annotations/b.png")
+    index, _ = read(ImageFolder(boxes="boxes.csv"), folder)
+    assert index.classes == ["annotations", "cats", "dogs"]  # most of its files have not
 
 
 def test_images_and_masks_side_by_side(tmp_path: Path) -> None:
@@ -308,7 +312,7 @@ def test_images_and_masks_side_by_side(tmp_path: Path) -> None:
         save_image(tmp_path / f"masks/{name}.png")
     index, findings = read(ImageFolder(masks="masks"), tmp_path)
     assert index.classes == ["cats", "dogs"]
-    assert by_name(index)["images/cats/2.jpg"].mask == "masks/cats/2.png"
+    assert by_name(index)["images/cats/2.jpg"].masks == ("masks/cats/2.png",)
     assert not findings.bad
 
 
@@ -321,8 +325,8 @@ def test_masks(folder: Path) -> None:
     check(source, folder, "mask without an image", "masks/dogs/none.png")
     index, _ = read(source, folder)
     assert index.classes == ["cats", "dogs"]  # masks is not one
-    assert by_name(index)["cats/0.png"].mask == "masks/cats/0.png"
-    assert by_name(index)["cats/1.png"].mask is None
+    assert by_name(index)["cats/0.png"].masks == ("masks/cats/0.png",)
+    assert by_name(index)["cats/1.png"].masks == ()
     with pytest.raises(LupiError, match="has no folder regions"):
         read(ImageFolder(masks="regions"), folder)
 
@@ -342,10 +346,10 @@ def test_labels_in_a_table(folder: Path) -> None:
     append(folder / "labels.csv", "cats/1.png,d,")
     check(source, folder, "contradicting label", "labels.csv, row 13")
     (folder / "labels.csv").write_text("\n".join(["file,label,part", *lines[1:]]) + "\n")
-    _, findings = read(source, folder)  # the image itself, and the line of its box
-    assert [f.kind for f in findings.bad] == ["missing annotation", "missing image"]
+    _, findings = read(source, folder)
+    assert [f.kind for f in findings.bad] == ["missing annotation"]
     assert findings.bad[0].file == "cats/0.png"
-    (folder / "labels.csv").write_text("file,class\n")
+    (folder / "labels.csv").write_text("file,kind\n")
     with pytest.raises(LupiError, match=r"labels.csv: no column is called `label`"):
         read(source, folder)
 
@@ -361,7 +365,7 @@ def test_parts_in_folders(tmp_path: Path) -> None:
     assert by_name(index)["test/cats/t.png"].part == "test"
     assert by_name(index)["test/cats/t.png"].boxes == ((1, 2, 3, 4),)
     save_image(tmp_path / "test/cows/t2.png")
-    check(BOXES, tmp_path, "unknown class folder", "test/cows")
+    check(BOXES, tmp_path, "unknown class folder", "test/cows/t2.png")
 
 
 @pytest.mark.parametrize(
@@ -381,12 +385,21 @@ def test_wrong_lines_of_a_table_of_boxes(folder: Path, line: str, kind: str) -> 
 
 def test_images_outside_the_class_folders(folder: Path) -> None:
     save_image(folder / "stray.png")
-    check(BOXES, folder, "image outside the class folders", "stray.png")
+    index, findings = read(BOXES, folder)
+    assert "stray.png" not in by_name(index)
+    assert [(n.kind, n.file) for n in findings.notes] == [
+        ("image outside the class folders", "stray.png")
+    ]
+    assert not findings.bad
 
 
 def test_a_file_that_is_no_image(folder: Path) -> None:
     (folder / "cats/notes.txt").write_text("")
-    check(BOXES, folder, "not an image", "cats/notes.txt")
+    (folder / "cats/scan.dcm").write_bytes(b"")
+    index, _ = read(BOXES, folder)
+    told = [fact.text for fact in index.layout if fact.about == "left out"]
+    assert any("cats/notes.txt" in text for text in told)
+    assert any("cats/scan.dcm" in text and "convert them to PNG" in text for text in told)
 
 
 def test_a_table_that_is_not_there_or_not_text(folder: Path) -> None:

@@ -149,7 +149,7 @@ def test_where_the_cache_lies_is_not_part_of_a_runs_identity(mine: dict[str, Any
         ({"augment": {"flop": True}}, "task.augment.flop: no such key; did you mean `flip`"),
         ({"on_bad": "ignore"}, "task.on_bad: got 'ignore'"),
         ({"masks": "masks"}, "give either boxes or masks"),
-        ({"boxes": None}, "give either boxes or masks"),
+        ({"mask_values": [1]}, "mask_values are for masks, and boxes are given"),
     ],
 )
 def test_wrong_settings(mine: dict[str, Any], changes: dict[str, Any], message: str) -> None:

@@ -1,13 +1,24 @@
-"""Convert the boxes of a source to stored pixels, without unusable ones."""
+"""Convert the regions of a source to pixels: boxes without unusable ones, and masks."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.decode import Fit, place_box, view_window
-from lupi.loaders.images.layouts.index import Box, Item
+from lupi.loaders.images.annotations.shapes import Box, draw_shapes
+from lupi.loaders.images.decode import (
+    Decoded,
+    Fit,
+    place_box,
+    read_mask,
+    turn_box,
+    turn_mask,
+    view_window,
+)
+from lupi.loaders.images.layouts.index import Item
+from lupi.loaders.images.layouts.trees import Tree
 
 PixelBox = tuple[int, int, int, int]
 """x0, y0, x1, y1 in stored pixels, end excluded."""
@@ -16,13 +27,38 @@ ROUNDING = 1e-6
 """Pixels by which a scaled box may exceed the image."""
 
 
+def region_of(item: Item, image: Decoded, tree: Tree) -> NDArray[np.bool_]:
+    """Return (height, width) of an item's image: True on its masks, outlines and boxes."""
+    size, stored = (image.width, image.height), image.stored_size
+    inside = np.zeros(size[::-1], dtype=np.bool_)
+    for mask in item.masks:
+        inside |= read_mask(tree.read(mask), size, item.mask_values, image.orientation)
+    shapes = (*item.outlines, *item.boxes)
+    if shapes and _fits_stored(item, image):
+        drawn = draw_shapes(shapes, item.boxes_size, stored)
+        inside |= turn_mask(drawn, image.orientation)
+    elif shapes:
+        inside |= draw_shapes(shapes, item.boxes_size, size)
+    return inside
+
+
+def _fits_stored(item: Item, image: Decoded) -> bool:
+    """Return whether shapes refer to the image as it was stored, before it was turned."""
+    size = image.width, image.height
+    return item.boxes_size == image.stored_size != size
+
+
 def boxes_of(
-    item: Item, size: tuple[int, int], side: int, fit: Fit, findings: Findings
+    item: Item, image: Decoded, side: int, fit: Fit, findings: Findings
 ) -> tuple[list[Box], list[PixelBox]]:
     """Return the usable boxes of an item, in pixels of the image and in stored pixels.
 
-    The image has this width and height; boxes that can't be used are added to `findings`.
+    Boxes that can't be used are added to `findings`.
     """
+    size = image.width, image.height
+    if _fits_stored(item, image):
+        turned = tuple(turn_box(b, image.orientation, image.stored_size) for b in item.boxes)
+        item = replace(item, boxes=turned, boxes_size=None)
     usable = _usable(item, size, findings)
 
     def note(box: Box) -> None:

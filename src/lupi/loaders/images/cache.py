@@ -25,12 +25,12 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
+from lupi.facts import Fact
 from lupi.loaders.findings import Finding, Findings, OnBad
 from lupi.loaders.images.decode import Fit, image_size_limit
-from lupi.loaders.images.layouts.groups import with_groups
 from lupi.loaders.images.layouts.holdout import hold_out
 from lupi.loaders.images.layouts.index import PARTS, Part, Source, pick_classes
-from lupi.loaders.images.layouts.trees import Tree, open_tree
+from lupi.loaders.images.layouts.trees import Tree
 from lupi.loaders.images.split import Images
 from lupi.loaders.images.writer import ImageWriter, OnDecoded
 from lupi.settings import fingerprint
@@ -54,9 +54,6 @@ class ImageSelection:
     annotated_only: bool
     convert_modes: bool
     """Whether greyscale, CMYK, 16-bit and other files are converted or rejected."""
-    groups: str | None = None
-    """CSV with the group of each image."""
-    group_column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +75,8 @@ class Loaded:
     groups: NDArray[np.int64] | None = None
     """Group of each image, as a place in `group_names`."""
     group_names: tuple[str, ...] = ()
+    layout: tuple[Fact, ...] = ()
+    """How the files were understood."""
 
     @property
     def about(self) -> str:
@@ -92,7 +91,7 @@ class Loaded:
 
 
 def load(
-    root: Path,
+    tree: Tree,
     source: Source,
     wanted: ImageSelection,
     cache: Path,
@@ -101,7 +100,6 @@ def load(
 ) -> Loaded:
     """Return the wanted images, decoding them first if the cache does not have them."""
     findings = Findings(on_bad)
-    tree = open_tree(root)
     key = fingerprint({"format": FORMAT, "files": tree.fingerprint, **asdict(wanted)})
     folder = cache / key
     lock = FileLock(cache / f"{key}.lock")
@@ -138,6 +136,7 @@ def _open(folder: Path, findings: Findings) -> Loaded:
         parts = [every.between(start, end) for start, end in zip(starts, ends, strict=True)]
         keys = np.array(arrays["keys"][: ends[-1]])
         classes: list[str] = about["classes"]
+        layout = tuple(Fact(*fact) for fact in about["layout"])
         held_out = tuple(part for part in PARTS if part in about["held_out"])
         groups = np.array(arrays["groups"][: ends[-1]]) if "groups" in arrays else None
         names = tuple(about["groups"])
@@ -147,7 +146,20 @@ def _open(folder: Path, findings: Findings) -> Loaded:
         ) from None
     findings.check()
     train, val, test = parts
-    return Loaded(train, val, test, classes, findings, folder, every, keys, held_out, groups, names)
+    return Loaded(
+        train,
+        val,
+        test,
+        classes,
+        findings,
+        folder,
+        every,
+        keys,
+        held_out,
+        groups,
+        names,
+        layout,
+    )
 
 
 def _build(
@@ -161,8 +173,6 @@ def _build(
     index = source.index(tree, findings)
     classes, items = pick_classes(index, wanted.classes, findings)
     w = wanted
-    if w.groups is not None:
-        items = with_groups(tree, w.groups, w.group_column, items, findings)
     parts = hold_out(items, w.n_val, w.n_test, w.n_train, w.annotated_only)
     unfinished = folder.with_name(f"{folder.name}.unfinished")  # ours alone: we hold the lock
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -170,7 +180,15 @@ def _build(
     n_items = sum(map(len, parts.values()))
     try:
         writer = ImageWriter(
-            tree, unfinished, n_items, classes, w.side, w.fit, w.convert_modes, findings
+            tree,
+            unfinished,
+            n_items,
+            classes,
+            w.side,
+            w.fit,
+            w.convert_modes,
+            findings,
+            as_masks=any(item.masks or item.outlines for item in items),
         )
         with image_size_limit():
             sizes = {part: writer.write(parts[part], on_decoded) for part in PARTS}
@@ -179,6 +197,7 @@ def _build(
         about = {
             "classes": classes,
             "sizes": sizes,
+            "layout": [(fact.about, fact.text) for fact in index.layout],
             "held_out": sorted({"val", "test"} - {item.part for item in items}),
             "groups": list(writer.groups),
             "bad": [asdict(finding) for finding in findings.bad],

@@ -70,8 +70,10 @@ class ImageBatches:
         x = self.cropping.cut(stored, windows).float() / 255
         if self.regions is None or self.has_xstar is None:
             return Batch(x, y)
-        mask = self.cropping.cut(self.regions.masks(rows), windows)
-        in_view = mask.flatten(1).any(1)  # a window may miss the object
+        whole = self.regions.masks(rows)
+        mask = self.cropping.cut(whole, windows)
+        # A window may miss the object; an empty region says that there is none.
+        in_view = mask.flatten(1).any(1) | ~whole.flatten(1).any(1)
         return Batch(x, y, mask, torch.from_numpy(self.has_xstar[rows]) & in_view)
 
 

@@ -13,10 +13,20 @@ from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.boxes import PixelBox, boxes_of, stack_boxes
-from lupi.loaders.images.decode import BadImageError, Decoded, Fit, decode_image, decode_mask
+from lupi.loaders.images.boxes import PixelBox, boxes_of, region_of, stack_boxes
+from lupi.loaders.images.decode import (
+    UPRIGHT,
+    BadImageError,
+    Decoded,
+    Fit,
+    decode_image,
+    fit_mask,
+)
 from lupi.loaders.images.layouts.index import Item
 from lupi.loaders.images.layouts.trees import Tree
+
+DARK = 2**14
+"""16-bit images, such as those of 12-bit cameras and scanners, that use fewer values."""
 
 OnDecoded = Callable[[int, int], None]
 """Called with the number of images decoded so far, and of all."""
@@ -37,21 +47,31 @@ def read_image(
             findings.add(name, f"{image.converted} image", "not 8-bit RGB")
             return None
         findings.note(name, f"{image.converted} image converted to RGB")
+    if image.brightest and image.brightest < DARK:
+        findings.note(
+            name,
+            "16-bit image that becomes nearly black",
+            f"its values reach {image.brightest:,} of 65,535, so that few of 256 grey levels are "
+            "left: scale such images to 8 bits yourself",
+        )
+    if image.orientation != UPRIGHT:
+        findings.note(name, "image turned upright", "as its EXIF orientation says")
     return data, image
 
 
 class ImageWriter:
-    """Fills rows from the first on; what can't be decoded takes none and is reported.
+    """Writes decoded images to consecutive rows; undecodable files are reported and skipped.
 
     Args:
-        tree: where the images are.
-        folder: where the files go.
-        n_items: how many images will come.
-        classes: a label is the place of an item's class here.
+        tree: Files of the source.
+        folder: Folder to write to.
+        n_items: Maximum number of images.
+        classes: Names of the classes; a label is an index into them.
         side: height and width to store.
         fit: what of an image is shown.
         convert_modes: convert what is not 8-bit RGB, or report it as bad.
         findings: Collects problems.
+        as_masks: Store regions as masks; boxes are drawn into them.
     """
 
     def __init__(
@@ -64,6 +84,7 @@ class ImageWriter:
         fit: Fit,
         convert_modes: bool,
         findings: Findings,
+        as_masks: bool = False,
     ) -> None:
         self.tree, self.folder, self.n_items, self.findings = tree, folder, n_items, findings
         self.side, self.fit, self.convert_modes = side, fit, convert_modes
@@ -76,7 +97,7 @@ class ImageWriter:
                 f"{free / 2**30:.1f} are free; choose another folder or fewer images (n_train)"
             )
         self.x = self._file("x", (n_items, 3, side, side))
-        self.masks: NDArray[np.uint8] | None = None
+        self.masks = self._file("masks", (n_items, side, side)) if as_masks else None
         self.boxes: list[list[PixelBox]] = []
         self.y = np.zeros(n_items, dtype=np.int64)
         self.has = np.zeros(n_items, dtype=np.bool_)
@@ -134,27 +155,27 @@ class ImageWriter:
         self.keys[row] = item.key
         if item.group is not None:
             self.group[row] = self.groups.setdefault(item.group, len(self.groups))
-        size = image.width, image.height
-        self.boxes.append(boxes_of(item, size, self.side, self.fit, self.findings)[1])
-        self.has[row] = bool(self.boxes[-1]) or self._mask(item, image, row)
+        self.boxes.append([])
+        if self.masks is None:
+            self.boxes[-1] = boxes_of(item, image, self.side, self.fit, self.findings)[1]
+            self.has[row] = bool(self.boxes[-1]) or item.nothing
+        elif item.has_region:
+            self.has[row] = self._mask(item, image, self.masks[row])
         self.n_rows += 1
 
-    def _mask(self, item: Item, image: Decoded, row: int) -> bool:
-        """Write the mask of an image; tell whether there is one that can be used."""
-        if item.mask is None:
-            return False
+    def _mask(self, item: Item, image: Decoded, out: NDArray[np.uint8]) -> bool:
+        """Write the region of an image as a mask; return whether it can be used."""
         try:
-            size = image.width, image.height
-            mask = decode_mask(
-                self.tree.read(item.mask), self.side, self.fit, size, item.mask_values
-            )
+            inside = region_of(item, image, self.tree)
         except (BadImageError, OSError) as error:
-            self.findings.add(item.mask, "unreadable mask", str(error))
+            self.findings.add(item.masks[0], "unreadable mask", str(error))
             return False
-        if not mask.any():
-            self.findings.add(item.mask, "empty mask", "no pixel of what is shown is on the object")
+        out[:] = fit_mask(inside, self.side, self.fit)
+        if not inside.any():
+            self.findings.note(item.name, "empty region", "nothing is marked in this image")
+        elif not out.any():
+            self.findings.note(
+                item.name, "region outside the central square", "set task.fit to squash"
+            )
             return False
-        if self.masks is None:
-            self.masks = self._file("masks", (self.n_items, self.side, self.side))
-        self.masks[row] = mask
         return True

@@ -11,8 +11,9 @@ from lupi.loaders.findings import OnBad
 from lupi.loaders.images.cache import ImageSelection, Loaded, load
 from lupi.loaders.images.decode import Fit
 from lupi.loaders.images.layouts.index import Source
-from lupi.loaders.images.layouts.trees import open_tree
+from lupi.loaders.images.layouts.trees import Tree, open_tree
 from lupi.loaders.images.parts import DrawParts, fixed_parts
+from lupi.loaders.images.remarks import region_remarks
 from lupi.loaders.images.shards.format import is_sharded, read_content
 from lupi.loaders.images.shards.remote import is_url
 from lupi.loaders.images.shards.stream import Streamed, open_stream
@@ -102,7 +103,11 @@ class ImageFilesSettings(TaskSettings):
 
     def with_content(self) -> Self:
         """Return the settings with the fingerprint of the files as they are now."""
-        return self.model_copy(update={"content": find_content(self.root)})
+        return self.model_copy(update={"content": find_content(self)})
+
+    def tree(self) -> Tree:
+        """Return the files."""
+        return open_tree(Path(self.root))
 
     @abstractmethod
     def source(self) -> Source:
@@ -128,11 +133,11 @@ class ImageFilesSettings(TaskSettings):
         )
 
 
-def find_content(root: str) -> str:
+def find_content(settings: ImageFilesSettings) -> str:
     """Return 12 hex digits that depend on the files, or on the images in shards."""
-    if is_sharded(root):
-        return read_content(root)[:12]
-    return open_tree(Path(root)).fingerprint[:12]
+    if is_sharded(settings.root):
+        return read_content(settings.root)[:12]
+    return settings.tree().fingerprint[:12]
 
 
 def open_images(
@@ -150,7 +155,7 @@ def load_images(
 ) -> Loaded:
     """Return the selected images, decoding those that are not in the cache."""
     s = settings
-    return load(Path(s.root), s.source(), s.selection(), s.cache, s.on_bad, on_decoded)
+    return load(s.tree(), s.source(), s.selection(), s.cache, s.on_bad, on_decoded)
 
 
 def shard_images(
@@ -171,7 +176,7 @@ class ImageFilesTask(ImageTask):
     Network = ImageNetworkSettings
 
     def __init__(self, settings: ImageFilesSettings, network: ImageNetworkSettings) -> None:
-        if settings.content not in (None, find_content(settings.root)):
+        if settings.content not in (None, find_content(settings)):
             raise LupiError(
                 f"images in {settings.root} have changed since this run was planned; plan it again"
             )
@@ -191,6 +196,8 @@ class ImageFilesTask(ImageTask):
         self._loaded = loaded
         self.fit = settings.fit
         self.finding_counts = loaded.finding_counts()
+        if not isinstance(loaded, Streamed):
+            self.warnings = tuple(region_remarks(loaded.every, self.classes))
 
     def _stored_in(self, images: Images) -> tuple[Images, slice, Path | None]:
         """Return all images of the cache folder, which of them these are, and the folder."""

@@ -1,63 +1,76 @@
 """A user's own images; x* is a region given by boxes or masks."""
 
-from dataclasses import replace
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from lupi.loaders.images.cache import ImageSelection, Loaded
+from lupi.loaders.images.cache import Loaded
 from lupi.loaders.images.layouts.image_folder import ImageFolder
+from lupi.loaders.images.layouts.trees import Tree, with_outside
 from lupi.loaders.images.parts import DrawParts, divide_images, divided_parts
 from lupi.loaders.images.shards.stream import Streamed
 from lupi.records import Design
 from lupi.tasks.images.image_files import ImageFilesSettings, ImageFilesTask
 
 
+def _plain_path(path: Any) -> Any:
+    """Return a path without a trailing slash and other detours."""
+    return str(Path(path)) if isinstance(path, str | Path) else path
+
+
+Given = Annotated[str | None, BeforeValidator(_plain_path)]
+"""A path below the root, or of a file or folder elsewhere."""
+
+
 class ImageFolderSettings(ImageFilesSettings):
-    """Labels from folders or a CSV; x* from a CSV, COCO JSON, VOC XML or mask images."""
+    """Images of any layout: what is not given is found by the names of the files."""
 
     name: Literal["image-folder"] = "image-folder"
-    labels: str | None = None
-    """CSV below the root with columns file, label, part. By default folders are the classes."""
-    boxes: str | None = None
-    """Below the root: CSV (file, x0, y0, x1, y1), COCO JSON, or a folder of PASCAL VOC XML files
-    (`.`: beside the images)."""
-    masks: str | None = None
-    """Folder below the root with masks: each image's path, with .png."""
+    labels: Given = None
+    """CSV with columns file, label and perhaps part. By default folders are the classes, or what
+    annotations say."""
+    boxes: Given = None
+    """Annotations: a file (COCO, Label Studio, CVAT, or CSV with file, x0, y0, x1, y1) or a folder
+    of PASCAL VOC or YOLO files (`.`: beside the images). By default what is found."""
+    masks: Given = None
+    """Folder with masks, named as the images. By default where names say that they are masks."""
     mask_values: tuple[int, ...] | None = Field(None, min_length=1)
     """Pixel values of masks on the object, such as 1 in trimaps; by default all but 0."""
     n_val: int = Field(10, ge=1)
     """Validation images per class that each seed draws if the folder has none."""
     n_test: int = Field(20, ge=1)
     """Test images per class that each seed draws if the folder has none."""
-    groups: str | None = None
-    """CSV below the root with columns file and group: images of one group, such as a patient's,
-    stay in one part. With groups, n_val and n_test are maximum numbers."""
+    groups: Given = None
+    """CSV with columns file and group: images of one group, such as a patient's, stay in one part.
+    With groups, n_val and n_test are maximum numbers. By default groups.csv, if there is one."""
     group_column: str | None = None
     """Column with the groups; by default the only one besides file."""
 
     @model_validator(mode="after")
     def _has_one_xstar(self) -> "ImageFolderSettings":
-        if (self.boxes is None) == (self.masks is None):
-            raise ValueError("x* is needed: give either boxes or masks")
-        if self.mask_values is not None and self.masks is None:
-            raise ValueError("mask_values are for masks, and there are none")
+        if self.boxes is not None and self.masks is not None:
+            raise ValueError("give either boxes or masks, not both")
+        if self.mask_values is not None and self.boxes is not None:
+            raise ValueError("mask_values are for masks, and boxes are given")
         if self.group_column is not None and self.groups is None:
             raise ValueError("group_column has no effect without groups: set the CSV")
         return self
 
+    def tree(self) -> Tree:
+        """Return the files, also those that are given and not below the root."""
+        return with_outside(super().tree(), (self.labels, self.boxes, self.masks, self.groups))
+
     def source(self) -> ImageFolder:
         """Return the layout."""
-        return ImageFolder(self.labels, self.boxes, self.masks, self.mask_values)
+        return ImageFolder(
+            self.labels, self.boxes, self.masks, self.mask_values, self.groups, self.group_column
+        )
 
     @property
     def n_held_out_for_test(self) -> int:
         """Test images per class."""
         return self.n_test
-
-    def selection(self) -> ImageSelection:
-        """Return the selection of images, with their groups."""
-        return replace(super().selection(), groups=self.groups, group_column=self.group_column)
 
 
 class ImageFolderTask(ImageFilesTask):
@@ -72,6 +85,6 @@ class ImageFolderTask(ImageFilesTask):
         if isinstance(loaded, Streamed) or not loaded.held_out:
             return super()._replicates(settings, loaded)
         s = settings
-        groups = s.selection().group_column or "groups"
+        groups = getattr(s, "group_column", None) or "groups"
         division = divide_images(loaded, s.n_val, s.n_held_out_for_test, s.annotated_only, groups)
         return divided_parts(loaded.every, division), division.design

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.layouts.box_files import ImageNames, read_table
+from lupi.loaders.images.annotations.names import ImageNames
+from lupi.loaders.images.annotations.read import read_table
 from lupi.loaders.images.layouts.index import Item
 from lupi.loaders.images.layouts.trees import Tree
 from lupi.settings import unknown_name

@@ -1,145 +1,200 @@
-"""Folders of images: labels from folders or a CSV; x* from a CSV, COCO JSON, VOC XML or masks.
+"""Anyone's images in folders or a zip: classes, regions and groups are found by the files' names.
 
-<class>/*                      images by class, perhaps in one folder, as images/<class>/*, or
-train/<class>/* test/<class>/* the same in parts (also val), or
-any folders, and a CSV         with columns file, label and perhaps part (train, val, test)
+Classes  <class>/*, images/<class>/*, <class>/images/*, train/<class>/* with val and test;
+         a CSV with columns file, label and perhaps part; or the labels of annotations
+Regions  masks in folders or beside the images (masks.py); COCO, Label Studio, CVAT, PASCAL VOC,
+         YOLO or a CSV with columns file, x0, y0, x1, y1 (annotations/)
+Groups   groups.csv with columns file and group
 
-boxes: a CSV or JSON file      see box_files.py; or a folder of VOC XML, . for anywhere
-masks: a folder                the image's path with .png, below it, with or without the first
-                               folder: not black on the object, or one of `mask_values` there
+What is given instead of found is a path below the root.
 """
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 
 from lupi.errors import LupiError
+from lupi.facts import Fact, list_counts, list_names
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.layouts.box_files import VOC, Boxes, ImageNames, read_boxes, read_table
-from lupi.loaders.images.layouts.index import PARTS, Index, Item, Part, has_image_suffix, is_image
-from lupi.loaders.images.layouts.trees import Tree, subfolders
+from lupi.loaders.images.annotations.names import ImageNames
+from lupi.loaders.images.annotations.read import (
+    Annotations,
+    find_annotations,
+    header,
+    read_annotations,
+)
+from lupi.loaders.images.annotations.shapes import Annotation, Polygon, RunLengths
+from lupi.loaders.images.layouts.classes import (
+    by_annotation,
+    by_folder,
+    by_table,
+    count_labels,
+    label_table,
+    left_out,
+)
+from lupi.loaders.images.layouts.groups import with_groups
+from lupi.loaders.images.layouts.index import Index, Item, has_image_suffix
+from lupi.loaders.images.layouts.masks import Pairs, pair_masks
+from lupi.loaders.images.layouts.trees import Tree
 
-LIKE_ANNOTATIONS = re.compile("(mask|annotation|trimap|segmentation|label|box)(e?s)?", re.I)
+GROUPS = "groups.csv"
 
 
 @dataclass(frozen=True)
 class ImageFolder:
-    """Locations of labels and regions, below the root."""
+    """Locations of labels, regions and groups below the root; None: to be found."""
 
     labels: str | None = None
-    """A CSV; None: the folders are the classes."""
+    """A CSV."""
     boxes: str | None = None
-    """A CSV, a COCO JSON file, or a folder of PASCAL VOC XML; `.`: beside the images."""
+    """A file of annotations, or a folder of them; `.`: beside the images."""
     masks: str | None = None
     """A folder."""
     mask_values: tuple[int, ...] | None = None
     """Values of a mask on the object; None: all but black."""
+    groups: str | None = None
+    """A CSV."""
+    group_column: str | None = None
+    """Its column with the groups; None: the only one besides file."""
 
     def index(self, tree: Tree, findings: Findings) -> Index:
         """List the images with their regions."""
-        aside = self.masks or (self.boxes if self.boxes in tree.folders else None)
-        if self.labels is None:
-            items, classes = _by_folder(tree, aside, findings, self.boxes == ".")
-        else:
-            items = _by_table(tree, self.labels, aside, findings)
-            classes = sorted({item.label for item in items})
-        if self.boxes is not None:
-            names = ImageNames(item.name for item in items)
-            found = read_boxes(tree, self.boxes, names, findings)
-            items = [_with_boxes(item, found.get(item.name, Boxes())) for item in items]
-        if self.masks is not None:
+        pairs = self._pairs(tree)
+        names = ImageNames(pairs.images)
+        chosen, others = self._annotations(tree, names, pairs)
+        found = {} if chosen is None else read_annotations(tree, chosen, names, findings)
+        items, from_where = self._classes(tree, pairs.images, found, findings)
+        uses_masks = bool(pairs.masks) and self.boxes is None
+        if uses_masks:
+            for mask in pairs.alone:
+                findings.add(mask, "mask without an image", "no image has its name")
             items = [
-                replace(item, mask_values=self.mask_values)
-                for item in _with_masks(tree, self.masks, items, findings)
+                replace(item, masks=pairs.masks.get(item.name, ()), mask_values=self.mask_values)
+                for item in items
             ]
-        return Index(items, classes)
-
-
-def _by_folder(
-    tree: Tree, masks: str | None, findings: Findings, has_xml: bool = False
-) -> tuple[list[Item], list[str]]:
-    """Return items whose class is their folder: in the root, its only folder, or `train` there.
-
-    `masks` is a folder of annotations, not a class; with `has_xml`, annotations are next to images.
-    """
-    top = ""
-    tops = [name for name in subfolders(tree, "") if not _holds_masks_only(tree, name, masks)]
-    if len(tops) == 1 and tops != ["train"] and len(subfolders(tree, tops[0])) > 1:
-        top, tops = f"{tops[0]}/", subfolders(tree, tops[0])
-    classes = subfolders(tree, f"{top}train") if "train" in tops else tops
-    folders: dict[str, tuple[Part, str]] = {f"{top}{name}": ("train", name) for name in tops}
-    if "train" in tops:
-        found = [(part, name) for part in PARTS for name in subfolders(tree, top + part)]
-        folders = {f"{top}{part}/{name}": (part, name) for part, name in found}
-    for folder, (_, label) in folders.items():
-        if LIKE_ANNOTATIONS.fullmatch(label):
-            findings.note(folder, "class that is named like annotations", "is it a class?")
-        if label not in classes:
-            findings.add(folder, "unknown class folder", "train has no such one")
-    items = []
-    for name in (n for n in tree.names if not (has_xml and n.lower().endswith(VOC))):
-        folder = "" if _is_in(name, masks) else name.rpartition("/")[0]
-        while folder and folder not in folders:  # images may lie deeper
-            folder = folder.rpartition("/")[0]
-        if folder:
-            part, label = folders[folder]
-            if label in classes and is_image(name, findings):
-                items.append(Item(name, label, part))
-        elif has_image_suffix(name) and not _is_in(name, masks):
-            findings.add(name, "image outside the class folders")
-    return items, classes
-
-
-def _by_table(tree: Tree, path: str, masks: str | None, findings: Findings) -> list[Item]:
-    """Return the items listed in a CSV."""
-    images = {name for name in tree.names if has_image_suffix(name) and not _is_in(name, masks)}
-    names = ImageNames(images)
-    items: dict[str, Item] = {}
-    for where, row in read_table(tree, path, ("file", "label")):
-        name = names.find(row["file"], where, findings)
-        if name is None:
-            continue
-        part = row.get("part") or "train"
-        label = row["label"].strip()
-        if part not in PARTS or not label:
-            wrong = f"label {label!r}, part {part!r}; expected a label, and {' or '.join(PARTS)}"
-            findings.add(where, "unreadable label", wrong)
-        elif name in items and (items[name].label, items[name].part) != (label, part):
-            findings.add(where, "contradicting label", f"{name} has another one above")
+            source = f"masks in {pairs.where}" if pairs.where[-1] == "/" else f"masks {pairs.where}"
+            about = self._about_masks(source, items)
+        elif chosen is not None:
+            items = [with_shapes(item, found.get(item.name)) for item in items]
+            about = _about_annotations(chosen, items)
         else:
-            items[name] = Item(name, label, part)
-    for name in sorted(images - items.keys()):
-        findings.add(name, "missing annotation", f"{path} has no line for it")
-    return list(items.values())
+            about = "none found: images are compared without x*"
+        facts = [
+            Fact(
+                "images",
+                f"{len(items):,}, classes from {from_where}: {list_counts(count_labels(items))}",
+            ),
+            Fact("x*", about),
+        ]
+        path, column = self._groups(tree)
+        if path is not None:
+            items = with_groups(tree, path, column, items, findings)
+            n_groups = len({item.group for item in items})
+            of_column = f", column {column}" if column else ""
+            facts.append(Fact("groups", f"{n_groups:,} in {path}{of_column}"))
+        unused = [one.about for one in others if not (uses_masks and one is chosen)]
+        if uses_masks and chosen is not None and from_where != chosen.about:
+            unused.append(chosen.about)
+        if unused:
+            facts.append(Fact("not used", ", ".join(unused)))
+        facts += self._left_out(tree, pairs, (chosen, *others))
+        return Index(items, sorted({item.label for item in items}), tuple(facts))
+
+    def _groups(self, tree: Tree) -> tuple[str | None, str | None]:
+        """Return the CSV with groups and its column; of a CSV that is found, the first one."""
+        if self.groups is not None or GROUPS not in tree.names:
+            return self.groups, self.group_column
+        columns = [name for name in header(tree, GROUPS) if name != "file"]
+        return (GROUPS, columns[0]) if columns else (None, None)
+
+    def _pairs(self, tree: Tree) -> Pairs:
+        images = [name for name in tree.names if has_image_suffix(name)]
+        if self.masks is not None and self.masks not in tree.folders:
+            raise LupiError(f"task.masks: {tree.root} has no folder {self.masks}")
+        pairs = pair_masks(images, self.masks)
+        if not pairs.images:
+            raise LupiError(f"task.root: {tree.root} has no images")
+        return pairs
+
+    def _annotations(
+        self, tree: Tree, names: ImageNames, pairs: Pairs
+    ) -> tuple[Annotations | None, list[Annotations]]:
+        """Return the annotations to use, and others that were found."""
+        if self.boxes is None:
+            found = find_annotations(tree, names)
+            return (found[0], found[1:]) if found else (None, [])
+        if self.boxes != "." and self.boxes not in (*tree.names, *tree.folders):
+            raise LupiError(f"task.boxes: {self.boxes} can't be read: {tree.root} has no such file")
+        found = find_annotations(tree, names, self.boxes)
+        if not found:
+            raise LupiError(
+                f"task.boxes: {self.boxes} below {tree.root} has no annotations that can be read: "
+                "COCO, Label Studio, CVAT, PASCAL VOC (.xml), YOLO (.txt) or CSV"
+            )
+        return found[0], found[1:]
+
+    def _classes(
+        self,
+        tree: Tree,
+        images: Sequence[str],
+        found: dict[str, Annotation],
+        findings: Findings,
+    ) -> tuple[list[Item], str]:
+        """Return items with their classes, and where these come from."""
+        if self.labels is not None:
+            return by_table(tree, self.labels, images, findings), self.labels
+        items = by_folder(images, findings)
+        if items is not None:
+            return items, "folders"
+        table = label_table(tree)
+        if table is not None:
+            return by_table(tree, table, images, findings), table
+        if any(one.labels for one in found.values()):
+            return by_annotation(images, found, findings), "annotations"
+        raise LupiError(
+            f"{tree.root} has {len(images):,} images but no two classes: put them into a folder "
+            "for each class, or add labels.csv with columns file and label"
+        )
+
+    def _about_masks(self, source: str, items: Sequence[Item]) -> str:
+        n_with = sum(bool(item.masks) for item in items)
+        n_several = sum(len(item.masks) > 1 for item in items)
+        several = f", {n_several:,} with several" if n_several else ""
+        values = f", where they are {list(self.mask_values)}" if self.mask_values else ""
+        return f"{source}{values}: {n_with:,} of {len(items):,} images{several}"
+
+    def _left_out(
+        self, tree: Tree, pairs: Pairs, annotations: Sequence[Annotations | None]
+    ) -> list[Fact]:
+        used = {file for one in annotations if one is not None for file in one.files}
+        used |= {name for name in tree.names if name.lower().endswith((".csv", ".yaml", ".names"))}
+        used |= {name for name in tree.names if name.rpartition("/")[2].lower() == "classes.txt"}
+        return [
+            Fact("left out", f"{len(some):,} {why}: {list_names(some[:3])}")
+            for why, some in left_out(tree.names, used).items()
+        ]
 
 
-def _with_boxes(item: Item, found: Boxes) -> Item:
-    return replace(item, boxes=found.boxes, boxes_size=found.size)
+def with_shapes(item: Item, found: Annotation | None) -> Item:
+    """Return an item with the regions that an annotation gives it."""
+    if found is None:
+        return item
+    outlines = tuple(s for s in found.shapes if isinstance(s, Polygon | RunLengths))
+    boxes = tuple(s for s in found.shapes if not isinstance(s, Polygon | RunLengths))
+    return replace(
+        item,
+        boxes=boxes,
+        boxes_size=found.size if found.shapes else None,
+        outlines=outlines,
+        nothing=not found.shapes,
+    )
 
 
-def _with_masks(tree: Tree, folder: str, items: list[Item], findings: Findings) -> list[Item]:
-    if folder not in tree.folders:
-        raise LupiError(f"task.masks: {tree.root} has no folder {folder}")
-    unused = {name for name in tree.names if _is_in(name, folder)}
-    out = []
-    for item in items:
-        path = PurePosixPath(item.name).with_suffix(".png")
-        inner = PurePosixPath(*path.parts[1:])  # of images/cats/1.jpg there may be masks/cats/1.png
-        own = next((m for p in (path, inner) if (m := f"{folder}/{p}") in unused), None)
-        out.append(replace(item, mask=own))
-        unused.discard(own or "")
-    for name in sorted(unused):
-        findings.add(name, "mask without an image", "its path should be the image's, with .png")
-    return out
-
-
-def _holds_masks_only(tree: Tree, folder: str, masks: str | None) -> bool:
-    """Return whether a folder is the folder of masks, or contains it and no other images."""
-    if masks is None or not (_is_in(folder, masks) or _is_in(masks, folder)):
-        return False
-    images = (n for n in tree.names if n.startswith(f"{folder}/") and has_image_suffix(n))
-    return all(_is_in(name, masks) for name in images)
-
-
-def _is_in(name: str, folder: str | None) -> bool:
-    return folder is not None and (name == folder or name.startswith(f"{folder}/"))
+def _about_annotations(used: Annotations, items: Sequence[Item]) -> str:
+    n_boxes = sum(len(item.boxes) for item in items)
+    n_outlines = sum(len(item.outlines) for item in items)
+    counts = {"boxes": n_boxes, "outlines": n_outlines}
+    shapes = " and ".join(f"{n:,} {what}" for what, n in counts.items() if n) or "no regions"
+    n_with = sum(bool(item.boxes or item.outlines) for item in items)
+    n_nothing = sum(item.nothing for item in items)
+    nothing = f"; {n_nothing:,} are annotated as empty" if n_nothing else ""
+    return f"{shapes} in {used.about} for {n_with:,} of {len(items):,} images{nothing}"

@@ -14,8 +14,9 @@ from pathlib import PurePosixPath
 
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
+from lupi.loaders.images.annotations.voc import VocImage, read_voc
+from lupi.loaders.images.annotations.xml import BadXmlError
 from lupi.loaders.images.layouts.index import Index, Item, is_image
-from lupi.loaders.images.layouts.pascal import Annotation, BadXmlError, read_annotation
 from lupi.loaders.images.layouts.trees import Tree, read_text, subfolders
 
 IMAGES = ("Data/CLS-LOC/train", "train")
@@ -81,7 +82,7 @@ def _class_items(
         if not is_image(name, findings):
             continue
         path = annotations.pop(PurePosixPath(name).stem, None)
-        annotation = _read(tree, path, findings) if path else Annotation((), None)
+        annotation = _read(tree, path, findings) if path else VocImage((), None)
         items.append(Item(name, wnid, "train", annotation.boxes, annotation.size))
     if annotations:
         first = next(iter(annotations.values()))
@@ -89,9 +90,9 @@ def _class_items(
     return items
 
 
-def _read(tree: Tree, path: str, findings: Findings) -> Annotation:
+def _read(tree: Tree, path: str, findings: Findings) -> VocImage:
     try:
-        return read_annotation(tree.read(path))
+        return read_voc(tree.read(path))
     except (BadXmlError, OSError) as error:
         findings.add(path, "unreadable annotation", str(error))
-        return Annotation((), None)
+        return VocImage((), None)

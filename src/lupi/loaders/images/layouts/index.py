@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
 from lupi.errors import LupiError
+from lupi.facts import Fact
 from lupi.loaders.findings import Findings
+from lupi.loaders.images.annotations.shapes import Box, Polygon, RunLengths
 from lupi.loaders.images.layouts.trees import Tree
 
 Part = Literal["train", "val", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)
-Box = tuple[float, float, float, float]
-"""x0, y0, x1, y1 in pixels, end excluded."""
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")
 
@@ -28,23 +28,28 @@ class Item:
     """Part in the source; val and test are held out of train if it has none."""
     boxes: tuple[Box, ...] = ()
     boxes_size: tuple[float, float] | None = None
-    """Width and height that the boxes refer to; None: those of the image itself."""
-    mask: str | None = None
-    """Name of an image that is not black on the object."""
+    """Width and height that boxes and outlines refer to; None: those of the image itself."""
+    outlines: tuple[Polygon | RunLengths, ...] = ()
+    """Regions that are not boxes."""
+    masks: tuple[str, ...] = ()
+    """Names of images that are not black on the object; a pixel of any counts."""
     mask_values: tuple[int, ...] | None = None
-    """Values of the mask on the object; None: all but black."""
+    """Values of the masks on the object; None: all but black."""
+    nothing: bool = False
+    """Whether annotators looked and found nothing: the region is empty."""
     group: str | None = None
     """Images of one group are never divided between training and test."""
 
     @property
     def key(self) -> int:
         """64-bit hash of the name, the same on every machine."""
-        return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big")
+        name = self.name.encode(errors="surrogateescape")  # a name need not be UTF-8
+        return int.from_bytes(hashlib.sha256(name).digest()[:8], "big")
 
     @property
     def has_region(self) -> bool:
         """Whether there is x* for this image."""
-        return bool(self.boxes) or self.mask is not None
+        return bool(self.boxes or self.outlines or self.masks or self.nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class Index:
 
     items: list[Item]
     classes: list[str]
+    layout: tuple[Fact, ...] = ()
+    """How the files were understood."""
 
 
 class Source(Protocol):

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.layouts.index import Box, Index, Item, is_image
+from lupi.loaders.images.annotations.shapes import Box
+from lupi.loaders.images.layouts.index import Index, Item, is_image
 from lupi.loaders.images.layouts.trees import Tree, read_text, subfolders
 
 VAL_LIST = "val/val_annotations.txt"

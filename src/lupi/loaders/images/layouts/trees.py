@@ -7,7 +7,7 @@ of that folder.
 import hashlib
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -93,7 +93,7 @@ class FolderTree:
                     status = entry.stat()
                     self.names.append(name)
                     lines.append(f"{name}\0{status.st_size}\0{status.st_mtime_ns}")
-                elif entry.is_symlink():  # it leads nowhere: let who reads it say so
+                elif entry.is_symlink():  # a broken link; reading it reports the error
                     self.names.append(name)
 
     def read(self, name: str) -> bytes:
@@ -156,6 +156,48 @@ class ZipTree:
         return read_member(self._file, self._members[name])
 
 
+class MountedTree:
+    """A tree with files and folders from elsewhere, below the path by which they were given."""
+
+    def __init__(self, base: Tree, outside: Sequence[str]) -> None:
+        self.root = base.root
+        self._base = base
+        self._trees: dict[str, Tree] = {}
+        self._files: dict[str, Path] = {}
+        lines = [base.fingerprint]
+        for given in outside:
+            path = Path(given)
+            if path.is_dir() or zipfile.is_zipfile(path):
+                self._trees[given] = open_tree(path)
+                lines.append(self._trees[given].fingerprint)
+            else:
+                self._files[given] = path
+                status = path.stat()
+                lines.append(f"{given}\0{status.st_size}\0{status.st_mtime_ns}")
+        self.fingerprint = _digest(lines)
+        mounted = [f"{at}/{name}" for at, tree in self._trees.items() for name in tree.names]
+        self.names = sorted([*base.names, *mounted, *self._files])
+        inner = [f"{at}/{name}" for at, tree in self._trees.items() for name in tree.folders]
+        self.folders = sorted([*base.folders, *self._trees, *inner])
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file."""
+        if name in self._files:
+            _check_size(name, self._files[name].stat().st_size)
+            return self._files[name].read_bytes()
+        for at, tree in self._trees.items():
+            if name.startswith(f"{at}/"):
+                return tree.read(name.removeprefix(f"{at}/"))
+        return self._base.read(name)
+
+
+def with_outside(tree: Tree, given: Iterable[str | None]) -> Tree:
+    """Return a tree with those of the given files and folders that are not below its root."""
+    known = {*tree.names, *tree.folders, "."}
+    outside = [path for path in given if path and path not in known and Path(path).exists()]
+    return MountedTree(tree, outside) if outside else tree
+
+
 def _refuse_escape(root: Path, name: str) -> None:
     parts = name.replace("\\", "/").split("/")
     if parts[0] == "" or ".." in parts or ":" in parts[0]:  # absolute, upwards, or a drive
@@ -188,5 +230,5 @@ def subfolders(tree: Tree, folder: str) -> list[str]:
 def _digest(lines: Iterable[str]) -> str:
     hashed = hashlib.sha256()
     for line in lines:
-        hashed.update(f"{line}\n".encode())
+        hashed.update(f"{line}\n".encode(errors="surrogateescape"))
     return hashed.hexdigest()

@@ -111,9 +111,9 @@ def _write(
     findings = Findings(on_bad)
     w = wanted
     classes, items = pick_classes(source.index(tree, findings), w.classes, findings)
-    if any(item.mask for item in items):
+    if any(item.masks or item.outlines for item in items):
         raise LupiError("shards support boxes but not masks: use this source without shards")
-    if wanted.groups is not None:
+    if any(item.group is not None for item in items):
         raise LupiError("task.groups: shards are not divided by groups: use them without shards")
     parts = hold_out(items, w.n_val, w.n_test, w.n_train, w.annotated_only)
     writer = ShardWriter(tree, out, classes, w, findings, sum(map(len, parts.values())), on_decoded)
@@ -205,7 +205,7 @@ class ShardWriter:
             return []
         data, image = read
         size = image.width, image.height
-        boxes, _ = boxes_of(item, size, w.side, w.fit, findings)
+        boxes, _ = boxes_of(item, image, w.side, w.fit, findings)
         label = self.labels[item.label]
         told = {"name": item.name, "class": item.label, "label": label, "size": size}
         suffix = PurePosixPath(item.name).suffix.lower()

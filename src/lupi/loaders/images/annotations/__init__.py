@@ -1,0 +1,1 @@
+"""Regions as annotation tools write them: COCO, YOLO, PASCAL VOC, Label Studio, CVAT, CSV."""

@@ -1,0 +1,139 @@
+"""The class and the part of each image: from folders, a CSV, or annotations."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from lupi.loaders.findings import Findings
+from lupi.loaders.images.annotations.names import ImageNames, logical_path
+from lupi.loaders.images.annotations.read import file_column, header, label_column, read_table
+from lupi.loaders.images.annotations.shapes import Annotation
+from lupi.loaders.images.layouts.index import PARTS, Item, Part, has_image_suffix
+from lupi.loaders.images.layouts.trees import Tree
+
+PART_FOLDERS: dict[str, Part] = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "test": "test",
+    "testing": "test",
+}
+NOTHING = "nothing"
+"""Class of images in which annotators found nothing, if classes are those of the regions."""
+HIDDEN = re.compile(r"(thumbs\.db|desktop\.ini|__macosx.*|readme.*|licen[cs]e.*)", re.I)
+
+
+def by_folder(images: Sequence[str], findings: Findings) -> list[Item] | None:
+    """Return items whose class is their folder; None if all images are in one folder.
+
+    The class is the first folder of the path, after train, val or test, and after folders that all
+    images share. Folders named `images` say nothing.
+    """
+    paths = {name: logical_path(name).split("/")[:-1] for name in images}
+    while paths and all(folders for folders in paths.values()):
+        first = {folders[0] for folders in paths.values()}
+        if len(first) > 1 or not any(len(folders) > 1 for folders in paths.values()):
+            break
+        paths = {name: folders[1:] for name, folders in paths.items()}
+    firsts = {folders[0].lower() for folders in paths.values() if folders}
+    has_parts = "train" in firsts or "training" in firsts
+    items: list[Item] = []
+    for name, folders in paths.items():
+        part: Part = "train"
+        if has_parts and folders and folders[0].lower() in PART_FOLDERS:
+            part, folders = PART_FOLDERS[folders[0].lower()], folders[1:]
+        elif has_parts:
+            findings.note(name, "image outside train, val and test", "left out")
+            continue
+        items.append(Item(name, folders[0] if folders else "", part))
+    classes = {item.label for item in items if item.part == "train" and item.label}
+    if len(classes) < 2:
+        return None
+    kept = []
+    for item in items:
+        if not item.label:
+            findings.note(item.name, "image outside the class folders", "left out")
+        elif item.label not in classes:
+            findings.add(item.name, "unknown class folder", f"train has no {item.label}")
+        else:
+            kept.append(item)
+    return kept
+
+
+def by_table(tree: Tree, path: str, images: Sequence[str], findings: Findings) -> list[Item]:
+    """Return the items listed in a CSV with columns file, label and perhaps part."""
+    columns = header(tree, path)
+    file, label = file_column(columns) or "file", label_column(columns) or "label"
+    names = ImageNames(images)
+    items: dict[str, Item] = {}
+    for where, row in read_table(tree, path, (file, label)):
+        name = names.find(row[file], where, findings)
+        if name is None:
+            continue
+        part = row.get("part") or "train"
+        given = row[label].strip()
+        if part not in PARTS or not given:
+            wrong = f"label {given!r}, part {part!r}; expected a label, and {' or '.join(PARTS)}"
+            findings.add(where, "unreadable label", wrong)
+        elif name in items and (items[name].label, items[name].part) != (given, part):
+            findings.add(where, "contradicting label", f"{name} has another one above")
+        else:
+            items[name] = Item(name, given, part)
+    for name in sorted(set(images) - items.keys()):
+        findings.add(name, "missing annotation", f"{path} has no line for it")
+    return list(items.values())
+
+
+def by_annotation(
+    images: Sequence[str], found: Mapping[str, Annotation], findings: Findings
+) -> list[Item]:
+    """Return items whose class is the one that annotators named; with several, none is right."""
+    items = []
+    for name in images:
+        if name not in found:
+            findings.note(name, "image without annotation", "left out: it has no class")
+            continue
+        labels = sorted(set(found[name].labels))
+        if len(labels) > 1:
+            findings.note(name, "image of several classes", f"left out: {', '.join(labels)}")
+        elif labels or not found[name].shapes:
+            items.append(Item(name, labels[0] if labels else NOTHING))
+        else:
+            findings.note(name, "image without class", "left out: its regions have no label")
+    return items
+
+
+def label_table(tree: Tree) -> str | None:
+    """Return the CSV of the root that gives each image its class, by its columns."""
+    for name in tree.names:
+        if "/" not in name and name.lower().endswith(".csv"):
+            columns = header(tree, name)
+            if file_column(columns) and label_column(columns):
+                return name
+    return None
+
+
+def left_out(names: Sequence[str], used: set[str]) -> dict[str, list[str]]:
+    """Return the files that are neither images nor annotations, by why they are not read."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        last = name.rpartition("/")[2]
+        if name in used or has_image_suffix(name) or HIDDEN.fullmatch(last):
+            continue
+        suffix = last.rpartition(".")[2].lower()
+        why = "files that are not images"
+        if suffix in ("dcm", "dicom", "nii", "mha"):
+            why = "medical images, which are not read: convert them to PNG"
+        elif suffix in ("npy", "npz", "mat", "h5", "raw"):
+            why = "arrays, which are not read: convert them to PNG"
+        elif suffix in ("svg", "pdf", "heic", "avif", "jxl"):
+            why = f".{suffix} files, which are not read: convert them to PNG or JPEG"
+        found.setdefault(why, []).append(name)
+    return found
+
+
+def count_labels(items: Sequence[Item]) -> dict[str, int]:
+    """Return how many images each class has."""
+    return dict(sorted(Counter(item.label for item in items).items()))
