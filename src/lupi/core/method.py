@@ -49,6 +49,8 @@ class Method(nn.Module):
     """True for an oracle only: x* is appended to its x in every split."""
     extends_student: ClassVar[bool] = False
     """Whether the student is more than the task's network."""
+    teaches_attention: ClassVar[bool] = False
+    """Whether x* teaches where the student looks, so that a run collapsed if it looks elsewhere."""
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
     """Kinds of x* that the method can use."""
     controls: ClassVar[tuple[Control, ...]] = ()

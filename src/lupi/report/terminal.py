@@ -140,8 +140,21 @@ def _legend(summary: Summary) -> Iterator[str]:
     if classical:
         yield f"classical models, for reference only: {', '.join(classical)}"
     yield from scopes(summary)
+    if pointing := pointing_text(summary):
+        yield pointing
     if summary.trivial is not None:
         yield f"a predictor that ignores x scores {score(summary.trivial, summary.metric)}"
+
+
+def pointing_text(summary: Summary) -> str:
+    """Return how often students with attention look at the region, at the largest size."""
+    found = [
+        f"{arm.name} {100 * scores[-1]:.0f}"
+        for arm in summary.arms
+        if (scores := [c.recorded["pointing"] for c in arm.cells if "pointing" in c.recorded])
+    ]
+    looks = f"attention has its maximum inside x* (% of test rows, n = {summary.sizes[-1]}): "
+    return looks + ", ".join(found) if found else ""
 
 
 def scopes(summary: Summary) -> Iterator[str]:

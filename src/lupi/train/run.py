@@ -28,6 +28,7 @@ from lupi.methods.registry import build_method
 from lupi.records import FORMAT, read_finished_result, write_result
 from lupi.settings import Settings, TaskSettings
 from lupi.tasks.registry import build_task
+from lupi.train.attention import look
 from lupi.train.evaluate import compute_outputs, is_collapsed
 from lupi.train.learners import find_learner
 from lupi.train.loop import Fitted, Row, fit
@@ -107,6 +108,12 @@ def _record(
         fitted = fit(build, task, splits, train, seed, folder, on_epoch, processes)
         result = _score(settings, folder, task, splits, fitted, processes)
         method = fitted.method
+        if writes and fitted.best_epoch and not settings.trial:
+            looked = look(method, task, settings, preprocessing or {}, folder)
+            if looked is not None:
+                result["metrics"]["test"]["pointing"] = looked.pointing
+                if method.teaches_attention:
+                    result["collapsed"] = looked.pointing <= looked.chance
         if writes and method.uses_xstar and settings.control == "real" and not settings.trial:
             write_samples(folder, method, task, splits, preprocessing or {}, processes)
     if writes:

@@ -45,6 +45,7 @@ class GuidedAttention(Method):
     name = "guided-attention"
     summary = "x* teaches the student's attention where to look"
     uses_xstar = True
+    teaches_attention = True
     kinds = ("region",)
     controls: ClassVar[tuple[Control, ...]] = ("shuffled", "random", "constant")
     Settings = GuidedAttentionSettings

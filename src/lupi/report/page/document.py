@@ -19,6 +19,7 @@ from lupi.report.figures.curves import run_figures
 from lupi.report.figures.styles import arm_styles
 from lupi.report.fractions import partial_sentences
 from lupi.report.images import Album, read_album
+from lupi.report.looks import read_looks
 from lupi.report.numbers import score, unit
 from lupi.report.outcome import outcome
 from lupi.report.page.drawings import (
@@ -33,6 +34,7 @@ from lupi.report.page.provenance import environments, settings_yaml
 from lupi.report.page.runs import run_logs
 from lupi.report.page.table import all_scores, rows
 from lupi.report.published import read_published
+from lupi.report.terminal import pointing_text
 from lupi.report.texts import ShadedSite, shade_texts
 from lupi.report.training import Row
 from lupi.report.tuning import rows as tuning_rows
@@ -98,6 +100,7 @@ def render(
     drawn = list(draw_variance(rows_of, summary, styles))
     variance = [figure for figure in drawn if figure.moves]
     gallery = _gallery(record, summary, warnings)
+    looks = read_looks(record, summary, warnings, _class_names(record))
     published = read_published(record)
     surface = _surface(record)
     template = _templates().get_template("report.html.j2")
@@ -128,6 +131,8 @@ def render(
         noise_is_fixed=bool(drawn) and not variance,
         variance_arms={arm for figure in variance for arm in figure.arms},
         gallery=gallery,
+        looks=looks,
+        pointing=pointing_text(summary),
         validation=list(draw_validation(rows_of, summary, styles)),
         runs=packed(
             json.dumps(
@@ -214,6 +219,10 @@ def _explained(summary: Summary) -> dict[str, str]:
     if any(arm.sees_xstar_at_test for arm in summary.arms):
         found["oracle"] = "also sees x* at test time; shows how much x* could help at best"
     return found
+
+
+def _class_names(record: ComparisonRecord) -> Sequence[str]:
+    return next((names for run in record.finished if (names := _classes(run.folder))), ())
 
 
 def _classes(folder: Path) -> Sequence[str]:
