@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from conftest import VectorTask
 from lupi.core import Places, XstarKind
-from lupi.nn.sites import Site
+from lupi.noise.sites import Site
 
 
 class WordTrunk(nn.Module):

@@ -4,7 +4,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lupi.attached import attach
     from lupi.classical.svm_plus import SVMPlus
     from lupi.design import Design, Looks
     from lupi.errors import LupiError
@@ -13,8 +12,9 @@ if TYPE_CHECKING:
     from lupi.interface.compare import compare
     from lupi.interface.listing import list_methods
     from lupi.interface.result import Comparison
-    from lupi.nn.sites import Site, find_sites
     from lupi.noise import HeteroscedasticDropout, RegionPrior
+    from lupi.noise.attach import attach
+    from lupi.noise.sites import Site, find_sites
     from lupi.permission import allow
     from lupi.ship.student import load_student
     from lupi.tasks.datasets import DatasetTask
@@ -35,11 +35,11 @@ _HOMES = {
     "LupiTextRegressor": "lupi.estimators.text",
     "RegionPrior": "lupi.noise",
     "SVMPlus": "lupi.classical.svm_plus",
-    "Site": "lupi.nn.sites",
+    "Site": "lupi.noise.sites",
     "allow": "lupi.permission",
-    "attach": "lupi.attached",
+    "attach": "lupi.noise.attach",
     "compare": "lupi.interface.compare",
-    "find_sites": "lupi.nn.sites",
+    "find_sites": "lupi.noise.sites",
     "judge": "lupi.verdict.judge",
     "list_methods": "lupi.interface.listing",
     "load_student": "lupi.ship.student",

@@ -16,7 +16,7 @@ from lupi.core import Batch, Inputs, Method, Stage, Task
 from lupi.errors import LupiError
 from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method, check_kind, find_method, methods
-from lupi.noise.draws import Draw
+from lupi.noise.layer import Draw
 from lupi.train.run import splits_for
 from made_reviews import text_task
 from made_runs import run_from

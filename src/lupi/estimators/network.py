@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lupi.core import Batch
+from lupi.core.gaussian import moments
 from lupi.errors import LupiError
 from lupi.estimators.features import fit_features, read_features
 from lupi.estimators.task import ArrayTask
@@ -26,7 +27,6 @@ from lupi.estimators.text_task import TextsInMemory
 from lupi.loaders.subsets import nested_rows
 from lupi.loaders.xstar.given import check_xstar
 from lupi.methods.registry import find_method
-from lupi.nn.gaussian import moments
 from lupi.settings import format_value
 from lupi.tasks.table_network import TableNetworkSettings
 from lupi.train.evaluate import is_collapsed

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Control, GivenRows, OutputKind, Split, Splits, XstarKind
+from lupi.core.gaussian import gaussian_cross_entropy
 from lupi.loaders.tables.vectors import VectorSplit
-from lupi.nn.gaussian import gaussian_cross_entropy
 from lupi.records import Metric
 from lupi.tasks.table_network import TableNetworkSettings, build_network
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from lupi.core.gaussian import moments
 from lupi.errors import LupiError
 from lupi.estimators.network import ClassEstimator, LupiEstimator
 from lupi.estimators.text_task import TextsInMemory
@@ -20,7 +21,6 @@ from lupi.loaders.text.rationales import BadRationaleError, find_form, mark_word
 from lupi.loaders.text.text_rows import TextSplit
 from lupi.loaders.text.tokens import locate_words, split_words
 from lupi.loaders.text.word_vocabulary import WordVocabulary, choose_words
-from lupi.nn.gaussian import moments
 from lupi.permission import allow
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.train.settings import TrainSettings

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from lupi.networks.backbones import Backbone
 from lupi.networks.pooling import Pooling, build_pooling
-from lupi.nn.initialise import he_init
+from lupi.networks.weights import he_init
 
 
 class ScaledMix(nn.Module):

@@ -6,7 +6,7 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
-from lupi.nn.initialise import he_init
+from lupi.networks.weights import he_init
 
 
 class Linear(nn.Sequential):

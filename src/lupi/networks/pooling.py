@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.errors import LupiError
-from lupi.nn.sites import Site
+from lupi.noise.sites import Site
 
 Pooling = Literal["mean", "attention", "both"]
 NO_PLACE = -1e4

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.nn.taps import layer_inputs, linear_layers
+from lupi.noise.sites import layer_inputs, linear_layers
 
 EFFICIENTNET = "efficientnet-lite0"
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

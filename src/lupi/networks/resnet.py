@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from lupi.networks.pooling import AttentionPooling, Pooling
 from lupi.networks.vgg import Pixels
-from lupi.nn.initialise import he_init
-from lupi.nn.sites import Site
+from lupi.networks.weights import he_init
+from lupi.noise.sites import Site
 
 SMALL_BELOW = 128
 """Images below this height and width, in pixels, get the small stem."""

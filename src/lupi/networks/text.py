@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from lupi.errors import LupiError
 from lupi.networks.pooling import AttentionPooling, Pooling
-from lupi.nn.sites import Site
+from lupi.noise.sites import Site
 from lupi.permission import require_permission
 
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from lupi.errors import LupiError
 from lupi.networks.pooling import AttentionPooling, JoinedMaps, Pooling
-from lupi.nn.initialise import he_init
-from lupi.nn.sites import Site
+from lupi.networks.weights import he_init
+from lupi.noise.sites import Site
 
 VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 Activation = Literal["relu", "sigmoid"]

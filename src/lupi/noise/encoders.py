@@ -6,8 +6,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parameter import UninitializedParameter
 
-from lupi.nn.initialise import he_init
-
 N_WORDS = 2**15
 """Number of words that `WordEncoder` distinguishes; larger vocabularies share offsets."""
 
@@ -71,7 +69,9 @@ def feature_encoders(n_in: int, n_units: list[int]) -> list[nn.Module]:
     encoders: list[nn.Module] = []
     below: list[nn.Module] = []
     for n_out in n_units:
-        layer = nn.Linear(n_in, n_out).apply(he_init)
+        layer = nn.Linear(n_in, n_out)
+        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        nn.init.zeros_(layer.bias)
         encoders.append(nn.Sequential(*below, layer))
         below = [*below, layer, nn.ReLU()]
         n_in = n_out

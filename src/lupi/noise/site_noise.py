@@ -8,19 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.nn.layouts import SEQUENCE, SiteShape
-from lupi.nn.sites import attached, site_module
-from lupi.noise.dropout import HeteroscedasticDropout
-from lupi.noise.variances import Variance, bounded
+from lupi.noise.layer import HeteroscedasticDropout, Variance, bounded
+from lupi.noise.sites import SEQUENCE, SiteShape, attached, site_module
 
 
 class NoisePass:
     """One training pass of a network with noise."""
 
     def __init__(self, noise: "SiteNoise", seen: Mapping[str, Tensor], has: Tensor) -> None:
-        self._noise = noise
-        self._seen = seen
-        self._has = has
+        self._noise, self._seen, self._has = noise, seen, has
         self._variances: dict[str, Variance] = {}
 
     def at(self, site: str, h: Tensor) -> Tensor:
@@ -44,8 +40,7 @@ class NoisePass:
                 f"the forward pass used no site with noise: {', '.join(self._noise.sites)}; "
                 "name sites that the network uses"
             )
-        variances = list(self._variances.values())
-        return self._noise.at(next(iter(self._variances))).reading.penalty(variances)
+        return self._noise.at(next(iter(self._variances))).penalty([*self._variances.values()])
 
 
 class SiteNoise(nn.ModuleDict):

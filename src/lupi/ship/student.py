@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from lupi.core.gaussian import moments
 from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.methods.registry import find_method
 from lupi.networks.backbones import find_backbone
 from lupi.networks.map_student import with_backbone
-from lupi.nn.gaussian import moments
-from lupi.nn.sizes_alone import sizes_alone
+from lupi.networks.weights import uninitialised
 from lupi.ship.description import Description
 from lupi.ship.files import encode_images
 from lupi.ship.manifest import MANIFEST, check_manifest
@@ -103,7 +103,7 @@ def load_student(folder: str | Path) -> Student:
 
 def load_network(description: Description, path: Path) -> nn.Module:
     """Build a network and load weights from a file, after checking that they match."""
-    with sizes_alone():
+    with uninitialised():
         net = description.build()
     return fill(net, path)
 
@@ -158,7 +158,7 @@ def describe_run(folder: Path) -> Description:
 
 def _of_run(folder: Path) -> Student:
     description = describe_run(folder)
-    with sizes_alone():
+    with uninitialised():
         net = description.build_student()
     return Student(whole_student(fill(net, folder / STUDENT), description), description)
 

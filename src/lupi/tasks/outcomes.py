@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lupi.core import OutputKind, Split
+from lupi.core.gaussian import gaussian_cross_entropy, moments
 from lupi.errors import LupiError
-from lupi.nn.gaussian import gaussian_cross_entropy, moments
 from lupi.records import Metric
 from lupi.settings import format_value
 from lupi.tasks.scores import score_classes, score_numbers

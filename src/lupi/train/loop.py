@@ -33,7 +33,7 @@ from lupi.core import (
 )
 from lupi.core.batch import over_rows
 from lupi.errors import LupiError
-from lupi.nn.batchnorm import reestimate
+from lupi.noise.batchnorm import reestimate
 from lupi.records import Metric
 from lupi.train.checkpoint import TrainingFiles
 from lupi.train.evaluate import compute_outputs, describe_noise

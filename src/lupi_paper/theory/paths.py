@@ -26,7 +26,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from lupi.errors import LupiError
 from lupi.networks.vgg import VGG, Pixels
-from lupi.nn.sites import DROPOUTS, Site
+from lupi.noise.sites import DROPOUTS, Site
 
 CHAINS = (nn.Sequential, VGG)
 """Modules whose forward pass is their children's, in turn."""

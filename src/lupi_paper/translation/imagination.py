@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.nn.layouts import site_shapes
-from lupi.nn.sites import find_sites, reading
-from lupi.nn.taps import layer_outputs, try_pass
+from lupi.methods.students import try_pass
+from lupi.noise.sites import find_sites, layer_outputs, reading, site_shapes
 from lupi.search import Range, Space
 from lupi.settings import Settings
 from lupi_paper.translation.networks.seq2seq import Memory

@@ -5,7 +5,7 @@ from pathlib import Path
 from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.methods.registry import find_method
-from lupi.nn.sizes_alone import sizes_alone
+from lupi.networks.weights import uninitialised
 from lupi.train.checkpoint import load_weights
 from lupi.train.finished import STUDENT, find_run
 from lupi.train.settings import RunSettings
@@ -33,7 +33,7 @@ def load_translator(folder: Path, beam: int | None = None) -> Translator:
     source, target = load_vocabulary(folder, "source"), load_vocabulary(folder, "target")
     weights = load_weights(folder / STUDENT)
     assert isinstance(run.network, TranslationNetworkSettings)
-    with sizes_alone():
+    with uninitialised():
         net = build_network(run.network, len(source), len(target))
     try:
         net.load_state_dict(weights, assign=True)

@@ -8,7 +8,7 @@ from conftest import VectorTask
 from lupi.core import Batch, Places, XstarKind
 from lupi.errors import LupiError
 from lupi.methods.regions.gocnn import GoCNN, GoCNNSettings
-from lupi.nn.sites import Site
+from lupi.noise.sites import Site
 from reduced import losses_of
 
 

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from conftest import VectorTask
 from lupi.core import Batch, Control, OutputKind, Splits
+from lupi.core.gaussian import gaussian_cross_entropy
 from lupi.errors import LupiError
 from lupi.loaders.tables.vectors import VectorSplit
+from lupi.methods.by_row import folds
 from lupi.methods.labels.het_likelihood import HetLikelihood, HetLikelihoodSettings
 from lupi.methods.registry import build_method
-from lupi.nn.by_row import folds
-from lupi.nn.gaussian import gaussian_cross_entropy
 from lupi.train.loop import fit
 from lupi.train.settings import TrainSettings
 from reduced import losses_of

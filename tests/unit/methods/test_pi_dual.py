@@ -4,9 +4,9 @@ from torch import nn
 
 from conftest import VectorTask
 from lupi.core import Batch
+from lupi.methods.by_row import RandomVectors
 from lupi.methods.labels.pi_dual import PiDual, PiDualSettings
 from lupi.methods.labels.tram import Tram, TramSettings
-from lupi.nn.by_row import RandomVectors
 from reduced import losses_of
 
 

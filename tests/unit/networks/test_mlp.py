@@ -1,7 +1,7 @@
 import torch
 
 from lupi.networks.mlp import MLP
-from lupi.nn.sites import find_sites
+from lupi.noise.sites import find_sites
 
 
 def test_every_hidden_layer_has_a_site() -> None:

@@ -3,8 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.networks.resnet import ResNet, resnet18, resnet50
-from lupi.nn.layouts import site_shapes
-from lupi.nn.sites import find_sites
+from lupi.noise.sites import find_sites, site_shapes
 
 
 def build(name: str, image_size: int = 224) -> ResNet:

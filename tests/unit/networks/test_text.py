@@ -13,8 +13,7 @@ from lupi.networks.text import (
     import_encoder,
     lstm,
 )
-from lupi.nn.layouts import site_shapes
-from lupi.nn.sites import attached, find_sites
+from lupi.noise.sites import attached, find_sites, site_shapes
 from lupi.permission import allow
 
 X = torch.tensor([[1, 2, 3, 2, 0], [4, 0, 5, 6, 1]])

@@ -4,8 +4,7 @@ from torch import Tensor, nn
 
 from lupi.errors import LupiError
 from lupi.networks.vgg import small_vgg, vgg16_bn
-from lupi.nn.layouts import site_shapes
-from lupi.nn.sites import find_sites
+from lupi.noise.sites import find_sites, site_shapes
 
 
 def test_vgg16_has_the_published_number_of_weights() -> None:

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lupi.nn.layouts import CHANNELS_FIRST, MAP, SEQUENCE, VECTOR, Layout
-from lupi.noise.draws import Draw, add_noise, shared_dims
+from lupi.noise.layer import Draw, add_noise, shared_dims
+from lupi.noise.sites import CHANNELS_FIRST, MAP, SEQUENCE, VECTOR, Layout
 
 LAYOUTS = {
     "vector": (VECTOR, (4, 6)),

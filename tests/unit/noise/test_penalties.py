@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from lupi.noise.penalties import PENALTIES, STEEPEST, PenaltyName
+from lupi.noise.layer import PENALTIES, STEEPEST, PenaltyName
 
 
 @pytest.mark.parametrize(

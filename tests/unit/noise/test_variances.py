@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from lupi.nn.layouts import CHANNELS_FIRST, MAP, SEQUENCE, VECTOR, Layout
-from lupi.noise.variances import fit_to
+from lupi.noise.layer import fit_to
+from lupi.noise.sites import CHANNELS_FIRST, MAP, SEQUENCE, VECTOR, Layout
 
 
 @pytest.mark.parametrize(

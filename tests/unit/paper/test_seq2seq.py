@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from lupi.nn.layouts import SEQUENCE
-from lupi.nn.sites import Attachment, find_sites
-from lupi.noise.draws import add_noise
+from lupi.noise.layer import add_noise
+from lupi.noise.sites import SEQUENCE, Attachment, find_sites
 from lupi_paper.translation.networks import seq2seq
 from lupi_paper.translation.networks.seq2seq import Seq2Seq
 from lupi_paper.translation.networks.vector_started import VectorStarted

@@ -22,9 +22,9 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
+from lupi.core.gaussian import gaussian_cross_entropy, moments, variance_loss
 from lupi.errors import LupiError
-from lupi.nn.by_row import folds, numbered
-from lupi.nn.gaussian import gaussian_cross_entropy, moments, variance_loss
+from lupi.methods.by_row import folds, numbered
 from lupi.noise.encoders import vector_encoder
 from lupi.settings import Settings
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss
-from lupi.nn.gaussian import moments, variance_loss
+from lupi.core.gaussian import moments, variance_loss
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

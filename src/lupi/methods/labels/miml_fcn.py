@@ -19,8 +19,7 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.loaders.xstar.restrict import restrict
-from lupi.nn.heads import head_like
-from lupi.nn.trunk import check_trunk, trunk_features
+from lupi.methods.students import check_trunk, head_like, trunk_features
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

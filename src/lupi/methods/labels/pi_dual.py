@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.nn.by_row import RandomVectors
+from lupi.methods.by_row import RandomVectors
 from lupi.settings import Settings
 
 

@@ -22,9 +22,10 @@ from lupi.core import Batch, Losses, Method, Task
 from lupi.errors import LupiError
 from lupi.loaders.images.regions import mask_box
 from lupi.loaders.xstar.restrict import restrict
-from lupi.nn.batchnorm import untracked
-from lupi.nn.by_row import RandomVectors
-from lupi.nn.taps import check_learned, layer_inputs, linear_layers, try_pass
+from lupi.methods.by_row import RandomVectors
+from lupi.methods.students import check_learned, try_pass
+from lupi.noise.batchnorm import untracked
+from lupi.noise.sites import layer_inputs, linear_layers
 from lupi.settings import Settings
 
 

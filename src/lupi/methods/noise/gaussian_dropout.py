@@ -16,9 +16,8 @@ from torch import nn
 
 from lupi.core import Batch, Losses, Method, Task
 from lupi.errors import LupiError
-from lupi.nn.layouts import site_shapes
-from lupi.nn.sites import attached, find_sites
-from lupi.noise.draws import Distribution, Draw, add_noise, check_draw, default_draw
+from lupi.noise.layer import Distribution, Draw, add_noise, check_draw
+from lupi.noise.sites import attached, find_sites, site_shapes
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -59,7 +58,7 @@ class GaussianDropout(Method):
                 add_noise,
                 logvar=logvar,
                 layout=found.layout,
-                draw=settings.draw or default_draw(found.layout),
+                draw=settings.draw,
                 distribution=settings.distribution,
             )
             for name, found in shapes.items()

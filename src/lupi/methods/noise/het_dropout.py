@@ -20,19 +20,18 @@ from lupi.errors import LupiError
 from lupi.loaders.images.regions import mask_box
 from lupi.loaders.xstar.restrict import restrict
 from lupi.methods.noise.het_dropout_settings import HetDropoutSettings, check_effects
+from lupi.methods.students import check_trunk, trunk_features
 from lupi.networks.pooling import AttentionPooling
-from lupi.nn.batchnorm import batchnorms
-from lupi.nn.layouts import SiteShape, site_shapes
-from lupi.nn.sites import Site, find_sites, site_module
-from lupi.nn.trunk import check_trunk, trunk_features
 from lupi.noise import HeteroscedasticDropout, SiteNoise
+from lupi.noise.batchnorm import batchnorms
 from lupi.noise.encoders import (
     RegionEncoder,
     WordEncoder,
     feature_encoders,
     vector_encoder,
 )
-from lupi.noise.priors import Prior, RegionPrior, dropout_variance
+from lupi.noise.layer import Prior, RegionPrior, dropout_variance
+from lupi.noise.sites import Site, SiteShape, find_sites, site_module, site_shapes
 from lupi.search import Range, Space
 
 

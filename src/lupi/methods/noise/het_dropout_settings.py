@@ -6,12 +6,18 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from lupi.errors import LupiError
-from lupi.nn.layouts import SiteShape
-from lupi.noise.draws import Distribution, Draw, Form, check_draw
-from lupi.noise.penalties import PenaltyName
-from lupi.noise.priors import RegionPrior
-from lupi.noise.readings import ReadingName
-from lupi.noise.variances import Budget, Missing
+from lupi.noise.layer import (
+    Budget,
+    Distribution,
+    Draw,
+    Form,
+    Missing,
+    PenaltyName,
+    ReadingName,
+    RegionPrior,
+    check_draw,
+)
+from lupi.noise.sites import SiteShape
 from lupi.settings import Settings
 
 

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.errors import LupiError
-from lupi.nn.layouts import site_shapes
-from lupi.nn.sites import attached, find_sites
+from lupi.noise.sites import attached, find_sites, site_shapes
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

@@ -21,9 +21,8 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.errors import LupiError
-from lupi.nn.batchnorm import untracked
-from lupi.nn.layouts import map_sites
-from lupi.nn.sites import attached, find_sites
+from lupi.noise.batchnorm import untracked
+from lupi.noise.sites import attached, find_sites, map_sites
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

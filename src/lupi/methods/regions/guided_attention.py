@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Control, Losses, Method, RowLoss, Task
 from lupi.networks.pooling import Attended, find_pooling, reading_attention
-from lupi.nn.sites import attached
+from lupi.noise.sites import attached
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

@@ -15,10 +15,8 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.loaders.images.regions import mask_box
-from lupi.nn.heads import head_like
-from lupi.nn.layouts import site_shapes
-from lupi.nn.sites import DROPOUTS, find_sites, reading
-from lupi.nn.taps import check_learned
+from lupi.methods.students import check_learned, head_like
+from lupi.noise.sites import DROPOUTS, find_sites, reading, site_shapes
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

@@ -4,13 +4,17 @@
 
 z is the last convolutional map. The baseline "Multi-Task w/ Mask" of Lambert, Sener, Savarese,
 CVPR 2018, with the decoder of Noh, Hong, Han: "Learning Deconvolution Network for Semantic
-Segmentation", ICCV 2015. `lupi.nn.decoder` describes how the decoder differs from DeconvNet's.
+Segmentation", ICCV 2015: each stage enlarges the map, then convolves it (a deconvolution of stride
+1 is a convolution) with batch norm and ReLU. Enlarging repeats pixels; DeconvNet puts them back at
+the positions chosen by max-pooling, which needs a pooling layer for each size.
 Addition: for texts, the decoder is a linear layer that predicts from each word vector whether the
 word belongs to the rationale.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -18,11 +22,12 @@ from torch.nn import functional as F
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.errors import LupiError
 from lupi.loaders.xstar.restrict import restrict
-from lupi.nn.decoder import Decoder
-from lupi.nn.layouts import map_sites, site_shapes
-from lupi.nn.sites import find_sites, reading
+from lupi.networks.weights import he_init
+from lupi.noise.sites import find_sites, map_sites, reading, site_shapes
 from lupi.search import Range, Space
 from lupi.settings import Settings
+
+MIN_CHANNELS = 16
 
 
 class MultitaskMaskSettings(Settings):
@@ -104,3 +109,35 @@ class MultitaskMask(Method):
         if self.settings.target == "mask":
             return F.binary_cross_entropy_with_logits(predicted, mask, reduction="none")
         return F.smooth_l1_loss(predicted, restrict(x, mask), reduction="none")
+
+
+class Decoder(nn.Module):
+    """Map features (B, n_in, h, w) to (B, n_out, H, W).
+
+    Args:
+        n_in: channels of the features; each stage halves them, down to 16.
+        sizes: height and width after each stage, the image's last.
+        n_out: channels of the output.
+        n_convs: convolutions in a stage.
+    """
+
+    def __init__(
+        self, n_in: int, sizes: Sequence[tuple[int, int]], n_out: int, n_convs: int
+    ) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for size in sizes:
+            layers.append(nn.Upsample(size))
+            n_hidden = max(n_in // 2, MIN_CHANNELS)
+            for _ in range(n_convs):
+                conv = nn.Conv2d(n_in, n_hidden, 3, padding=1, bias=False)
+                layers += [conv, nn.BatchNorm2d(n_hidden), nn.ReLU()]
+                n_in = n_hidden
+        self.layers = nn.Sequential(*layers, nn.Conv2d(n_in, n_out, 1))
+        self.apply(he_init)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # stub lacks it
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Enlarge and convolve, stage by stage."""
+        out: Tensor = self.layers(features)
+        return out

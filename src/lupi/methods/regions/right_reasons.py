@@ -16,7 +16,7 @@ from pydantic import Field
 from torch import nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.nn.sites import find_sites, reading
+from lupi.noise.sites import find_sites, reading
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from lupi.core import Batch, Losses, Method, RowLoss
 from lupi.loaders.xstar.restrict import restrict
-from lupi.nn.batchnorm import untracked
+from lupi.noise.batchnorm import untracked
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

@@ -14,17 +14,21 @@ loss and stages, and a network like the student with its own initial weights. Hi
 Networks", ICML 2018.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from lupi.core import Batch, Inputs, Losses, Method, RowLoss, Stage, Task
+from lupi.core import Batch, Inputs, Losses, Method, OutputKind, RowLoss, Stage, Task
+from lupi.core.gaussian import gaussian_cross_entropy, moments
 from lupi.loaders.xstar.restrict import restrict
-from lupi.nn.soft_labels import SoftReading, imitation_loss
 from lupi.search import Range, Space
 from lupi.settings import Settings
+
+SoftReading = Literal["paper", "official", "hinton"]
+"""paper: the student at temperature 1; official: the same times T^2, as in the authors' code;
+hinton: the student at temperature T, times T^2."""
 
 
 class SelfDistillationSettings(Settings):
@@ -136,3 +140,21 @@ def _hard_and_soft(
     hard = method.task.example_loss(output, batch.y)
     s, kind = method.settings, method.task.output_kind
     return hard, imitation_loss(output, advice, s.temperature, s.reading, kind)
+
+
+def imitation_loss(
+    student: Tensor,
+    teacher: Tensor,
+    temperature: float,
+    reading: SoftReading = "paper",
+    kind: OutputKind = "classes",
+) -> Tensor:
+    """Return the cross-entropy of each row (B,) with the teacher's soft labels."""
+    own = temperature if reading == "hinton" else 1.0
+    if kind == "gaussian":
+        mean, logvar = moments(teacher)
+        each = gaussian_cross_entropy(student, mean, temperature * logvar.exp(), own)
+    else:
+        soft = (teacher / temperature).softmax(1)  # (B, K)
+        each = -(soft * (student / own).log_softmax(1)).sum(1)
+    return each if reading == "paper" else temperature**2 * each

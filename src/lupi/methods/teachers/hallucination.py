@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.loaders.xstar.restrict import restrict
-from lupi.nn.batchnorm import untracked
-from lupi.nn.taps import check_learned, layer_outputs, linear_layers
+from lupi.methods.students import check_learned
+from lupi.noise.batchnorm import untracked
+from lupi.noise.sites import layer_outputs, linear_layers
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

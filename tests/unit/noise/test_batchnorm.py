@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from lupi.nn.batchnorm import reestimate, untracked
+from lupi.noise.batchnorm import reestimate, untracked
 
 
 def statistics(norm: nn.BatchNorm1d) -> tuple[float, float]:

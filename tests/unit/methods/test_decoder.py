@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from lupi.nn.decoder import Decoder
+from lupi.methods.regions.multitask_mask import Decoder
 
 
 def test_stages_enlarge_to_the_sizes_and_halve_the_channels() -> None:

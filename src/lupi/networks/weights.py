@@ -1,4 +1,4 @@
-"""Networks whose weights have sizes alone: to be filled from a file."""
+"""Initial weights, and networks without them, to be filled from a file."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -7,6 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+
+
+def he_init(module: nn.Module) -> None:
+    """Initialise a layer after He et al. 2015; for use with `apply`."""
+    if isinstance(module, (nn.Conv2d, nn.Linear)):
+        nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
 
 _DRAWS: set[Callable[..., Any]] = {
     Tensor.normal_,
@@ -17,7 +26,7 @@ _DRAWS: set[Callable[..., Any]] = {
 
 
 class _NoDraws(TorchFunctionMode):
-    """Leave out what initialises weights: drawing none takes torch a second of imports."""
+    """Skip random initialisation, which on the meta device imports more than a second of torch."""
 
     def __torch_function__(
         self,
@@ -33,7 +42,7 @@ class _NoDraws(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def sizes_alone() -> Iterator[None]:
-    """Allocate nothing for networks that are built inside the block, whatever their settings."""
+def uninitialised() -> Iterator[None]:
+    """Build networks inside the block without allocating or initialising their weights."""
     with torch.device("meta"), _NoDraws():
         yield

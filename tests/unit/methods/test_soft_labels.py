@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from lupi.nn.soft_labels import imitation_loss
+from lupi.methods.teachers.distillation import imitation_loss
 
 # softmax(log 9, 0) = (.9, .1); at temperature 2 the teacher says (.75, .25)
 TEACHER = torch.tensor([[math.log(9), 0.0]])

@@ -14,11 +14,10 @@ from torch.nn import functional as F
 
 from lupi.core.batch import finite_rows
 from lupi.errors import LupiError
-from lupi.nn.layouts import SiteShape, reading_layouts
-from lupi.nn.sites import find_sites, site_module
 from lupi.noise import HeteroscedasticDropout, SiteNoise
 from lupi.noise.encoders import LazyUnits, lazy_vector_encoder
-from lupi.noise.priors import RegionPrior, dropout_variance
+from lupi.noise.layer import RegionPrior, dropout_variance
+from lupi.noise.sites import SiteShape, find_sites, reading_layouts, site_module
 
 Inputs = Any
 """Input of a network: a tensor, or a tuple or dict of its arguments."""

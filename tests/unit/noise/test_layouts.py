@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lupi.nn.layouts import CHANNELS_FIRST, MAP, SEQUENCE, VECTOR, Layout, site_shapes
-from lupi.nn.sites import find_sites
+from lupi.noise.sites import CHANNELS_FIRST, MAP, SEQUENCE, VECTOR, Layout, find_sites, site_shapes
 
 
 class Turned(nn.Module):

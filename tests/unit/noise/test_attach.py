@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 import lupi
 from conftest import VectorTask
-from lupi.attached import AttachedNet
 from lupi.errors import LupiError
 from lupi.methods.registry import build_method
+from lupi.noise.attach import AttachedNet
 from reduced import losses_of
 
 ROWS, XSTAR = 6, 3

@@ -3,8 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.nn.layouts import map_sites, site_shapes
-from lupi.nn.sites import Attachment, Site, attached, find_sites, reading
+from lupi.noise.sites import Attachment, Site, attached, find_sites, map_sites, reading, site_shapes
 
 
 def make_net() -> nn.Sequential:

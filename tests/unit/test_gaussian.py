@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.distributions import Normal
 
-from lupi.nn.gaussian import gaussian_cross_entropy
-from lupi.nn.soft_labels import imitation_loss
+from lupi.core.gaussian import gaussian_cross_entropy
+from lupi.methods.teachers.distillation import imitation_loss
 
 OUTPUT = torch.tensor([[0.3, math.log(4.0)], [-1.0, math.log(0.25)]])
 """N(0.3, 2^2) and N(-1, 0.5^2)"""

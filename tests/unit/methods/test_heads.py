@@ -1,9 +1,9 @@
 import torch
 from torch import nn
 
+from lupi.methods.students import head_like
 from lupi.networks.resnet import resnet18
 from lupi.networks.vgg import small_vgg
-from lupi.nn.heads import head_like
 
 
 def layers(head: nn.Sequential) -> list[str]:

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from lupi.errors import LupiError
-from lupi.nn.by_row import folds, normals, numbered
+from lupi.methods.by_row import folds, normals, numbered
 
 
 def test_numbers_of_a_row_do_not_depend_on_its_batch() -> None:

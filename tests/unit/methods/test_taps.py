@@ -3,7 +3,8 @@ import torch
 from torch import nn
 
 from lupi.errors import LupiError
-from lupi.nn.taps import layer_inputs, layer_outputs, linear_layers, try_pass
+from lupi.methods.students import try_pass
+from lupi.noise.sites import layer_inputs, layer_outputs, linear_layers
 
 
 def test_reads_what_enters_and_leaves_and_goes_away() -> None:

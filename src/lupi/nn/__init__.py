@@ -1,1 +1,0 @@
-"""Noise, sites and networks, independent of methods and datasets."""
