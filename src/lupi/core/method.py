@@ -4,7 +4,7 @@ import contextlib
 import copy
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -48,7 +48,7 @@ class Method(nn.Module):
     sees_xstar_at_test: ClassVar[bool] = False
     """True for an oracle only: x* is appended to its x in every split."""
     extends_student: ClassVar[bool] = False
-    """Whether the student is more than the task's network."""
+    """Whether the student is more than the task's network: what `extend` returns."""
     teaches_attention: ClassVar[bool] = False
     """Whether x* teaches where the student looks, so that a run collapsed if it looks elsewhere."""
     kinds: ClassVar[tuple[XstarKind, ...]] = ("region", "vector")
@@ -66,7 +66,7 @@ class Method(nn.Module):
     def __init__(self, net: nn.Module, task: Task, settings: Any) -> None:
         """Wrap a student. Subclasses declare the type of `settings` as their own `Settings`."""
         super().__init__()
-        self.net = net
+        self.net = self.extend(net, task.network, settings)
         self.task = task
         self.settings = settings
         self.n_rows: int | None = None
@@ -77,6 +77,20 @@ class Method(nn.Module):
     @abstractmethod
     def loss(self, batch: Batch) -> Losses:
         """Return the losses of a training batch in the current stage."""
+
+    @classmethod
+    def extend(cls, net: nn.Module, network: Callable[[], nn.Module], settings: Any) -> nn.Module:
+        """Return the student: by default the task's network `net`, or one with more parts.
+
+        Training, loading and export build a student by this function alone, so a method with a
+        head of its own overrides it, and sets `extends_student`.
+
+        Args:
+            net: The task's network.
+            network: Builds another one like it.
+            settings: Settings of the method.
+        """
+        return net
 
     @classmethod
     def searched(cls, settings: Mapping[str, Any]) -> Space:

@@ -14,7 +14,7 @@ from lupi.errors import LupiError
 from lupi.loaders.files import Dialect, TextFormat
 from lupi.loaders.images.decode import Fit
 from lupi.loaders.tables.encoder import TableEncoder
-from lupi.methods.teachers.hallucination import HallucinationStudent
+from lupi.methods.registry import find_method
 from lupi.networks.backbones import Source, empty_backbone
 from lupi.networks.map_student import with_backbone
 from lupi.settings import Settings
@@ -81,14 +81,21 @@ class Target(Settings):
         return 2 if self.kind == "regression" else len(self.classes)
 
 
+class Extension(Settings):
+    """The method whose student is more than the network, and its settings."""
+
+    method: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
 class Description(Settings):
     """A student without its weights."""
 
     format: Literal[1] = 1
     network: dict[str, Any]
     """Settings of the network for images, tables or texts."""
-    two_heads: bool = False
-    """Whether it predicts the mean of two heads, as after hallucination."""
+    extended: Extension | None = None
+    """What a method added to the network, such as a second head."""
     images: ImageFiles | None = None
     csv: Dialect = Dialect()
     """How the training table was read."""
@@ -107,10 +114,13 @@ class Description(Settings):
 
     @classmethod
     def of_run(
-        cls, network: Mapping[str, Any], preprocessing: Mapping[str, Any], two_heads: bool
+        cls,
+        network: Mapping[str, Any],
+        preprocessing: Mapping[str, Any],
+        extended: Extension | None = None,
     ) -> "Description":
         """Return the description of a run's student."""
-        raw = {"network": network, "two_heads": two_heads, **preprocessing}
+        raw = {"network": network, "extended": extended, **preprocessing}
         return cls.parse(raw, "preprocessing.json")
 
     def encoder(self) -> TableEncoder:
@@ -134,7 +144,11 @@ class Description(Settings):
     def build_student(self) -> nn.Module:
         """Build the trained part: without a frozen backbone."""
         net = self._network()
-        return HallucinationStudent(net, self._network()) if self.two_heads else net
+        if self.extended is None:
+            return net
+        method = find_method(self.extended.method)
+        settings = method.Settings.parse(self.extended.settings, "extended.settings")
+        return method.extend(net, self._network, settings)
 
     @property
     def frozen(self) -> Source | None:

@@ -14,7 +14,7 @@ from lupi.methods.registry import find_method
 from lupi.networks.backbones import find_backbone
 from lupi.networks.map_student import with_backbone
 from lupi.networks.weights import uninitialised
-from lupi.ship.description import Description
+from lupi.ship.description import Description, Extension
 from lupi.ship.files import encode_images
 from lupi.ship.manifest import MANIFEST, check_manifest
 from lupi.ship.onnx_file import OnnxNetwork
@@ -153,7 +153,10 @@ def describe_run(folder: Path) -> Description:
             f"{folder} has no {path.name}, which describes the preprocessing: the run is older "
             "than this format. Train it again in another folder"
         )
-    return Description.of_run(settings.network.resolved(), read_json(path), method.extends_student)
+    extended = None
+    if method.extends_student:
+        extended = Extension(method=method.name, settings=settings.settings.resolved())
+    return Description.of_run(settings.network.resolved(), read_json(path), extended)
 
 
 def _of_run(folder: Path) -> Student:

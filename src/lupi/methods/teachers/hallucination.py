@@ -9,6 +9,7 @@ CVPR 2018 comparison, all three share the convolutions and are trained together 
 the hallucination loss compares the first fully connected layers. The value of gamma is our choice.
 """
 
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import torch
@@ -70,7 +71,7 @@ class Hallucination(Method):
     net: HallucinationStudent
 
     def __init__(self, net: nn.Module, task: Task, settings: HallucinationSettings) -> None:
-        super().__init__(HallucinationStudent(net, task.network()), task, settings)
+        super().__init__(net, task, settings)
         self.xstar_head: nn.Module
         layers = linear_layers(self.net.hallucination)
         imitated = layers[0]
@@ -84,6 +85,13 @@ class Hallucination(Method):
             self.xstar_head = nn.Sequential(
                 nn.Linear(task.xstar_dim, n_units), nn.ReLU(), nn.Linear(n_units, task.n_outputs)
             )
+
+    @classmethod
+    def extend(
+        cls, net: nn.Module, network: Callable[[], nn.Module], settings: HallucinationSettings
+    ) -> HallucinationStudent:
+        """Return the student with a second head."""
+        return HallucinationStudent(net, network())
 
     def loss(self, batch: Batch) -> Losses:
         """Return five task losses and the hallucination loss, over all rows or those with x*."""
