@@ -58,3 +58,17 @@ def test_a_mistake_in_an_arm_shows_before_images_are_decoded(
     assert code == 2
     assert "did you mean `beta`" in said
     assert not (tmp_path / ".lupi-cache").exists()
+
+
+def test_a_folder_with_masks_in_one_command(tmp_path: Path, here: Here) -> None:
+    image_folder(tmp_path / "pets", n_images=24)
+    small = ("task.image_size=16", "network={name: small-vgg, width: 2, pooling: attention}")
+    sets = [
+        part for s in (*small, "train.epochs=1", "seeds=1", "sizes=[8]") for part in ("--set", s)
+    ]
+    code, printed, said = here("compare", "pets", "--json", "--workers", "1", *sets)
+    assert code == 0, said
+    assert "classes from folders: cats 24, dogs 24" in said
+    assert "48 boxes in boxes.csv (CSV) for 48 of 48 images" in said
+    arms = {arm["name"] for arm in json.loads(printed)["arms"]}
+    assert {"no-xstar", "attention", "guided-attention", "het-dropout/shuffled"} <= arms

@@ -22,7 +22,8 @@ Source = Annotated[
     typer.Argument(
         metavar="FILE",
         help="A YAML file, the name of one included in lupi, such as `tables/students`, "
-        "a table (CSV, also gzipped, Parquet, Excel), or texts (with --text; JSON lines, too). "
+        "a table (CSV, also gzipped, Parquet, Excel), texts (with --text; JSON lines, too), or a "
+        "folder or zip of images with masks or boxes. "
         "- reads a table or texts from stdin.",
     ),
 ]
@@ -52,6 +53,31 @@ Rationale = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Masks = Annotated[
+    str | None,
+    typer.Option(
+        help="Folder with masks (images only). By default where file names say that they are.",
+        metavar="FOLDER",
+        rich_help_panel=DATA,
+    ),
+]
+Boxes = Annotated[
+    str | None,
+    typer.Option(
+        help="Annotations (images only): COCO, Label Studio, CVAT or CSV, or a folder of PASCAL "
+        "VOC or YOLO files. By default what is found.",
+        metavar="FILE",
+        rich_help_panel=DATA,
+    ),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="CSV with columns file and label (images only). By default folders are classes.",
+        metavar="FILE",
+        rich_help_panel=DATA,
+    ),
+]
 Ignore = Annotated[
     list[str] | None,
     typer.Option(
@@ -64,7 +90,8 @@ Groups = Annotated[
     str | None,
     typer.Option(
         help="Group column: rows with the same value, such as one person's, are never "
-        "split between training and test (tables and texts).",
+        "split between training and test. For images, a CSV with columns file and group, or "
+        "FILE:COLUMN.",
         metavar="COLUMN",
         rich_help_panel=DATA,
     ),

@@ -27,6 +27,9 @@ def compare(
     privileged: Names | None = None,
     text: str | None = None,
     rationale: Names | None = None,
+    masks: str | Path | None = None,
+    boxes: str | Path | None = None,
+    labels: str | Path | None = None,
     ignore: Names | None = None,
     groups: str | None = None,
     items: str | None = None,
@@ -54,16 +57,21 @@ def compare(
     the same arguments, and it goes on to the same numbers.
 
     Args:
-        data: a pandas DataFrame; the path of a table or of texts; settings of a comparison as a
+        data: a pandas DataFrame; the path of a table, of texts, or of a folder or zip of images;
+            settings of a comparison as a
             mapping, as the path of a YAML file or as a name that comes with lupi, such as
             `"demo"`; or a task of your own, such as a `lupi.DatasetTask`.
         target: column to predict.
         privileged: columns that are x* (tables).
         text: column with the texts (texts only).
         rationale: column with the rationales, which are x* (texts only).
+        masks: folder with masks (images); by default where file names say that they are.
+        boxes: annotations (images): COCO, Label Studio, CVAT or CSV, or a folder of PASCAL VOC or
+            YOLO files; by default what is found.
+        labels: CSV with columns file and label (images); by default folders are classes.
         ignore: columns to drop, such as names or row numbers (tables).
         groups: column whose rows of equal value, such as those of one person, are never divided
-            between training and test.
+            between training and test; of images, a CSV with columns file and group.
         items: column whose rows of equal value are answers to one item: never divided, and scored
             once (tables).
         gold: column with an item's true target, to score against; by default what its answers say
@@ -103,6 +111,9 @@ def compare(
         "privileged": _names(privileged),
         "text": text,
         "rationale": _names(rationale),
+        "masks": masks,
+        "boxes": boxes,
+        "labels": labels,
         "ignore": _names(ignore),
         "groups": groups,
         "items": items,

@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from lupi.errors import LupiError
 
 URL = re.compile(r"[a-z][a-z0-9+]+:/", re.IGNORECASE)
 TEXT_ONLY = ("text", "rationale")
+IMAGE_ONLY = ("masks", "boxes", "labels")
+OF_IMAGES = (*IMAGE_ONLY, "groups", "metric")
+"""What can be given with a folder of images."""
 TABLE_ONLY = ("privileged", "ignore", "items", "gold", "weights")
 
 Columns = Mapping[str, Any]
@@ -112,6 +117,8 @@ def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any])
     if URL.match(str(path)):
         url = str(path).replace(":/", "://", 1)  # a path has single slashes
         raise LupiError(f"{url} is a URL; lupi reads files: download it, and give the file")
+    if path.is_dir() or path.suffix.lower() == ".zip" or any(name in given for name in IMAGE_ONLY):
+        return _from_images(path, given, changes)
     if "text" in given or path.name.lower().endswith(TABLES):
         return _from_file(path, given, changes, str(path))
     for name in given:
@@ -120,6 +127,56 @@ def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any])
             f"settings, where it is task.{name}"
         )
     return read_yaml(find_settings(path))
+
+
+def _from_images(
+    root: Path, given: Mapping[str, Any], changes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the default comparison of a folder or a zip of images."""
+    from lupi.comparison.images import image_comparison
+    from lupi.interface.console import print_message, progress_bar
+    from lupi.settings import assign
+
+    if (root / "comparison.json").exists():
+        raise LupiError(
+            f"{root} holds the records of a comparison; see it with: lupi report {root}"
+        )
+    for name in given:
+        if name not in OF_IMAGES and name not in _image_settings():
+            raise LupiError(f"{name}: {root} is taken for images, which have no `{name}`")
+    of_task = {key: value for key, value in changes.items() if key.startswith("task.")}
+    named = {name: _below(root, value) for name, value in given.items()}
+    if isinstance(named.get("groups"), str) and ":" in named["groups"]:
+        named["groups"], _, named["group_column"] = named["groups"].rpartition(":")
+    task = assign({"task": {"root": str(root), **named}}, of_task)["task"]
+    with progress_bar("looking at files") as show:
+        show(0, 1)
+        raw, notes = image_comparison(task)
+    for note in notes:
+        print_message(escape(note))
+    return raw
+
+
+def _image_settings() -> Mapping[str, Any]:
+    from lupi.tasks.images.image_folder import ImageFolderSettings
+
+    return ImageFolderSettings.model_fields
+
+
+def _below(root: Path, value: Any) -> Any:
+    """Return a path that is given from here as one below the root, if it is there."""
+    if not isinstance(value, str | Path):
+        return value
+    path, column = str(value), ""
+    if not Path(path).exists() and ":" in path:
+        path, _, column = path.rpartition(":")
+    end = f":{column}" if column else ""
+    if (root / path).exists() or not Path(path).exists():
+        return f"{Path(path)}{end}"
+    inside = Path(path).resolve()
+    if inside != root.resolve() and inside.is_relative_to(root.resolve()):
+        return f"{inside.relative_to(root.resolve())}{end}"
+    return f"{Path(path)}{end}"
 
 
 def _from_file(

@@ -21,6 +21,9 @@ def compare(
     privileged: options.Privileged = None,
     text: options.Text = None,
     rationale: options.Rationale = None,
+    masks: options.Masks = None,
+    boxes: options.Boxes = None,
+    labels: options.Labels = None,
     ignore: options.Ignore = None,
     groups: options.Groups = None,
     items: options.Items = None,
@@ -69,6 +72,11 @@ def compare(
 
     Example: `lupi compare reviews.csv --text review --target label --rationale spans`
 
+    Nor do images: a folder or a zip with masks or annotations. Classes, masks and boxes are
+    found by the names of the files, and printed before anything trains.
+
+    Example: `lupi compare tiles/` or `lupi compare images/ --masks masks/ --groups groups.csv`
+
     With --until-decided, seeds are added (7, 9, 12, 16, ...) until each arm with x* has an
     answer at each size, or up to --max-seeds. The verdict is corrected for these looks.
 
@@ -87,6 +95,9 @@ def compare(
         privileged=privileged,
         text=text,
         rationale=rationale,
+        masks=masks,
+        boxes=boxes,
+        labels=labels,
         ignore=ignore,
         groups=groups,
         items=items,
@@ -97,7 +108,8 @@ def compare(
         metric=metric,
     )
     changes, fractions = options.changes(set_, device), options.fractions(xstar_fracs)
-    raw = settings_from(settings, columns, changes, out, xstar_fracs=fractions)
+    with silenced(quiet):
+        raw = settings_from(settings, columns, changes, out, xstar_fracs=fractions)
     if print_settings:
         from lupi.report.page.provenance import as_yaml
 

@@ -46,6 +46,8 @@ class ImageTask(OneOutputPerRow):
     warnings: tuple[str, ...] = ()
     finding_counts: Mapping[str, int] = MappingProxyType({})
     """Problems that were found in the images, or conversions, with their counts."""
+    layout: tuple[Fact, ...] = ()
+    """How the files were understood."""
     fit: Fit = "crop"
     """How an image that is not square becomes one."""
 
@@ -105,9 +107,9 @@ class ImageTask(OneOutputPerRow):
         channels = "1 channel" if self.n_channels == 1 else f"{self.n_channels} channels"
         return (
             Fact("x", f"images of {size}, {channels}"),
-            Fact("x*", "where the object is: boxes or masks over the pixels"),
+            *(self.layout or (Fact("x*", "a box or a mask around the object"),)),
             Fact("y", f"one of {self.n_classes} classes; training rows: {list_counts(named)}"),
-            *(Fact("found", f"{n:,} x {what}") for what, n in self.finding_counts.items() if n),
+            *(Fact("found", f"{what}: {n:,}") for what, n in self.finding_counts.items() if n),
         )
 
     def _training_rows(self, size: int, seed: int) -> ImageRows:

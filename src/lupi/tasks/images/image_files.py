@@ -197,6 +197,7 @@ class ImageFilesTask(ImageTask):
         self.fit = settings.fit
         self.finding_counts = loaded.finding_counts()
         if not isinstance(loaded, Streamed):
+            self.layout = loaded.layout
             self.warnings = tuple(region_remarks(loaded.every, self.classes))
 
     def _stored_in(self, images: Images) -> tuple[Images, slice, Path | None]:
