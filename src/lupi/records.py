@@ -3,7 +3,7 @@
     runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs, warnings
                                              about the data; what tuning tries and what it chose
     runs/<comparison>/<run id>/settings.json resolved settings of the run
-                               metrics.jsonl one row per epoch, appended and fsynced
+                               metrics.jsonl one row per epoch, appended
                                result.json   written whole, then renamed: the run is finished
                                environment.json  machine and versions (not part of the result)
                                preprocessing.json  how new rows or files become x

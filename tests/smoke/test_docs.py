@@ -109,37 +109,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert link.startswith("https://") or (page.parent / link).exists(), link
 
 
-def test_every_setting_is_documented() -> None:
-    from lupi.classical.models import CLASSICAL
-    from lupi.comparison.settings import ArmSettings, ComparisonSettings, PaperSettings
-    from lupi.comparison.tuning import TuningSettings
-    from lupi.methods.registry import methods
-    from lupi.settings import Settings
-    from lupi.tasks.images.image_files import AugmentSettings
-    from lupi.tasks.registry import find_task, task_names
-    from lupi.train.settings import TrainSettings
-    from lupi_paper.theory.curves import BoundSettings
-
-    page = (ROOT / "docs/settings.md").read_text()
-    models: list[type[Settings]] = [AugmentSettings, TrainSettings]
-    tasks = [find_task(name) for name in task_names()]
-    models += [settings for task in tasks for settings in (task.Settings, task.Network)]
-    models += [model.Settings for model in CLASSICAL.values()]
-    for model in models:
-        for key in model.model_fields:
-            assert f"`{key}`" in page, key
-    for part in (ComparisonSettings, ArmSettings, TuningSettings, PaperSettings):
-        for key in part.model_fields:
-            assert re.search(rf"`{key}`|^ *{key}:", page, flags=re.MULTILINE), key
-    page = (ROOT / "docs/theory.md").read_text()
-    for key in BoundSettings.model_fields:
-        assert f"`{key}`" in page, key
-    for method in methods().values():
-        page = (ROOT / f"docs/methods/{method.name}.md").read_text()
-        for key in method.Settings.model_fields:
-            assert f"`{key}`" in page, f"{method.name}: {key}"
-
-
 def test_every_parameter_is_documented() -> None:
     from inspect import signature
 
@@ -156,26 +125,6 @@ def test_every_parameter_is_documented() -> None:
         for taker in takers:
             for key in set(signature(taker).parameters) - {"net"}:
                 assert f"`{key}`" in text, f"{page}: {key}"
-
-
-def test_the_python_interface_is_listed() -> None:
-    import ast
-    from inspect import signature
-
-    import lupi
-
-    page = (ROOT / "docs/api.md").read_text()
-    listed = dict(re.findall(r"^- `lupi\.(\w+)(\(.*\))?`", page, flags=re.MULTILINE))
-    assert set(listed) == set(lupi.__all__)
-    for key, parameters in listed.items():
-        if not parameters or key == "Site":  # a module without settings
-            continue
-        written = ast.parse(f"def f{parameters}: ...").body[0]
-        assert isinstance(written, ast.FunctionDef)
-        args = written.args
-        rest = [args.kwarg] if args.kwarg else []
-        given = [a.arg for a in (*args.args, *args.kwonlyargs, *rest)]
-        assert given == list(signature(getattr(lupi, key)).parameters), key
 
 
 def test_the_reference_has_every_public_name() -> None:

@@ -39,6 +39,7 @@ class GradientBoostingSettings(Settings):
     min_samples_leaf: tuple[int, ...] = Field((5, 20), min_length=1)
     """Minimum number of rows in a leaf."""
     learning_rate: float = Field(0.1, gt=0, le=1)
+    """Weight of each tree."""
 
 
 class GradientBoosting(Classical):

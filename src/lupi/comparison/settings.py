@@ -21,6 +21,7 @@ class ArmSettings(Settings):
     """A method with its settings; each control becomes an arm of its own, named `arm/control`."""
 
     method: str
+    """A method or, if x is a vector, a classical model: see `lupi methods`."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Settings of the method: see `lupi methods NAME`."""
     controls: tuple[Literal["shuffled", "constant", "random", "lexicon"], ...] | None = None

@@ -24,8 +24,11 @@ class TrainSettings(Settings):
     steps_per_epoch: int | None = Field(None, ge=1)
     """Number of batches per epoch, whatever the training-set size; by default one pass."""
     optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    """adam, adamw or sgd."""
     lr: float = Field(1e-3, gt=0, le=100)
+    """Learning rate."""
     weight_decay: float = Field(1e-4, ge=0)
+    """Weight of the squared norm of the weights; adamw decouples it from the gradient."""
     momentum: float = Field(0.9, ge=0, lt=1)
     """Momentum of sgd."""
     schedule: Literal["adaptive", "fixed", "halving", "one-cycle", "constant"] = "adaptive"
@@ -33,9 +36,11 @@ class TrainSettings(Settings):
     `step_epochs`; halving: lr / 2 each epoch after the 8th (translation); one-cycle: up for a third
     of the epochs, then down to zero; constant."""
     patience: int = Field(5, ge=1)
+    """Epochs without better validation before the adaptive schedule decays."""
     n_decays: int = Field(2, ge=0)
     """Number of decays after which the adaptive schedule stops instead of decaying again."""
     step_epochs: int = Field(30, ge=1)
+    """Epochs between the decays of the fixed schedule."""
     clip: float | None = Field(None, gt=0)
     """Maximum norm of the gradient; by default no limit."""
     reestimate_batchnorm: bool = True

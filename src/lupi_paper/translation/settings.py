@@ -26,7 +26,9 @@ class TranslationSettings(TaskSettings):
     train: str = "train"
     """Name of the training texts without `.en`; also `val` and `test`. `.gz` may follow."""
     val: str = "val"
+    """Name of the validation texts."""
     test: str = "test"
+    """Name of the test texts."""
     xstar: str | None = None
     """File with x* of the training lines: .npz, .npy, or captions. `{split}` in it stands for the
     text's name up to the first dot."""
@@ -46,6 +48,7 @@ class TranslationSettings(TaskSettings):
     """The texts are tokenised: BLEU counts their tokens as they stand, lower-cased. Otherwise
     sacrebleu's own, cased."""
     label_smoothing: float = Field(0.0, ge=0, lt=1)
+    """Label smoothing in the training loss."""
     beam: int = Field(12, ge=1, le=100)
     """Hypotheses of each sentence."""
     length_norm: float = Field(1.0, ge=0, le=2)

@@ -28,6 +28,7 @@ class GaussianDropoutSettings(Settings):
     sites: tuple[str, ...] | None = None
     """Names or patterns, such as `trunk.site2` or `head.*`; by default every dropout layer."""
     variance: float = Field(1.0, gt=0, le=1000)
+    """Variance of the noise."""
     draw: Draw | None = None
     """What shares a draw: `unit` (one draw per entry), `place`, `channel` or `example`; by
     default `channel` at feature maps and sequences, `unit` at vectors."""
