@@ -13,7 +13,7 @@ EXTRAS := ray,slurm,features,examples,notebook
 
 LOWEST := $(VENV)-lowest
 
-.PHONY: demo test test-slow test-extras test-lowest docs report-image lint format setup clean
+.PHONY: demo test test-slow test-extras test-lowest pages docs report-image lint format setup clean
 
 demo: $(INSTALLED)
 	$(BIN)/lupi demo
@@ -38,6 +38,11 @@ test-lowest:
 	$(LOWEST)/bin/python -m pytest -m "not slow and not extra" -k "not export and not onnx and not pinned" \
 		-o filterwarnings=default \
 		--numprocesses auto tests/unit tests/golden
+
+# Write the parts of the pages that come from code and published scores: settings, methods, verdicts, numbers.
+pages: $(READY)
+	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/results.py
 
 docs: $(READY)
 	$(PIP) -e ".[docs]"

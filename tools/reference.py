@@ -113,9 +113,9 @@ def interface_page() -> str:
     """Return the page of all public names: signature, and the first sentence of the docstring."""
     parts = [
         "# The Python interface\n",
-        "The public names of `lupi`, written from the code by `python tools/reference.py`. Everything",
-        "else may change. Names are imported when they are first used; [reference](reference.md) has",
-        "every parameter.\n",
+        "The public names of `lupi`, written from the code by `python tools/reference.py`.",
+        "Everything else may change. Names are imported when they are first used.",
+        "[Parameters](reference.md) has their docstrings as a whole.\n",
     ]
     for name in lupi.__all__:
         thing = getattr(lupi, name)

@@ -72,11 +72,15 @@ class ComparisonSettings(Settings):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     task: SerializeAsAny[TaskSettings]
+    """The data, and what they mean."""
     network: dict[str, Any] = Field(default_factory=dict)
+    """The student; all arms share it unless they change it."""
     train: dict[str, Any] = Field(default_factory=dict)
+    """How students are trained."""
     train_by_size: dict[int, dict[str, Any]] = Field(default_factory=dict)
     """Changes to `train` for some sizes, such as a larger batch."""
     arms: dict[str, ArmSettings] = Field(min_length=1)
+    """What is compared, by names of your choice."""
     sizes: tuple[int, ...] = Field(min_length=1)
     """Numbers of training rows; smaller sets are subsets of larger ones."""
     seeds: tuple[int, ...] = Field(min_length=1)
