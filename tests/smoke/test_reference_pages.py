@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 import reference
-from lupi.classical.models import CLASSICAL
-from lupi.methods.registry import methods
 from lupi.tasks.registry import task_names
+from lupi.train.learners import learners
 
 PAGES = reference.pages()
 TABLES = [
@@ -36,5 +35,5 @@ def test_every_task_method_and_model_has_a_table() -> None:
     assert single == set(reference.SINGLE)
     for name in set(task_names()) - {"own"}:  # the user's own
         assert ("task", name) in listed, name
-    with_settings = {n: m for n, m in {**methods(), **CLASSICAL}.items() if m.Settings.model_fields}
-    assert {name for kind, name in listed if kind == "method"} == set(with_settings)
+    with_settings = {name for name, cls in learners().items() if cls.Settings.model_fields}
+    assert {name for kind, name in listed if kind == "method"} == with_settings
