@@ -7,11 +7,13 @@ if TYPE_CHECKING:
     from lupi.classical.svm_plus import SVMPlus
     from lupi.design import Design, Looks
     from lupi.errors import LupiError
+    from lupi.estimators.image import LupiImageClassifier
     from lupi.estimators.network import LupiClassifier, LupiRegressor
     from lupi.estimators.text import LupiTextClassifier, LupiTextRegressor
     from lupi.interface.compare import compare
     from lupi.interface.listing import list_methods
     from lupi.interface.result import Comparison
+    from lupi.networks.pooling import AttentionPooling
     from lupi.noise import HeteroscedasticDropout, RegionPrior
     from lupi.noise.attach import attach
     from lupi.noise.sites import Site, find_sites
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
+    "AttentionPooling": "lupi.networks.pooling",
     "Comparison": "lupi.interface.result",
     "DatasetTask": "lupi.tasks.datasets",
     "Design": "lupi.design",
@@ -30,6 +33,7 @@ _HOMES = {
     "Looks": "lupi.design",
     "LupiClassifier": "lupi.estimators.network",
     "LupiError": "lupi.errors",
+    "LupiImageClassifier": "lupi.estimators.image",
     "LupiRegressor": "lupi.estimators.network",
     "LupiTextClassifier": "lupi.estimators.text",
     "LupiTextRegressor": "lupi.estimators.text",
@@ -46,6 +50,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AttentionPooling",
     "Comparison",
     "DatasetTask",
     "Design",
@@ -53,6 +58,7 @@ __all__ = [
     "Looks",
     "LupiClassifier",
     "LupiError",
+    "LupiImageClassifier",
     "LupiRegressor",
     "LupiTextClassifier",
     "LupiTextRegressor",

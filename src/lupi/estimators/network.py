@@ -28,6 +28,7 @@ from lupi.loaders.subsets import nested_rows
 from lupi.loaders.xstar.given import check_xstar
 from lupi.methods.registry import find_method
 from lupi.settings import format_value
+from lupi.tasks.images.image import ImageTask
 from lupi.tasks.table_network import TableNetworkSettings
 from lupi.train.evaluate import is_collapsed
 from lupi.train.loop import Fitted, Row, fit
@@ -147,7 +148,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _task(
         self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int
-    ) -> ArrayTask | TextsInMemory:
+    ) -> ArrayTask | TextsInMemory | ImageTask:
         """Standardise x and x*, and hold rows out."""
         xstar, has = check_xstar(xstar, len(y))
         mean, scale = _moments(xstar[has])

@@ -198,3 +198,11 @@ def test_json_is_plain_and_repeatable() -> None:
         "factor": None,
         "interval": None,
     }
+
+
+def test_an_arm_that_learned_almost_nothing_is_named() -> None:
+    failed = three_arms(0.6, 0.6, 0.11)  # a predictor that ignores x scores 0.1
+    found = " ".join(summarise(comparison(failed)).warnings)
+    assert "close to a predictor that ignores x" in found
+    fine = " ".join(summarise(comparison(three_arms(0.6, 0.6, 0.5))).warnings)
+    assert "close to a predictor" not in fine

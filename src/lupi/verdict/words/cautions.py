@@ -12,6 +12,8 @@ from lupi.verdict.scores import Scores
 from lupi.verdict.verdict import seeds_needed
 from lupi.verdict.words.headline import at_sizes
 
+LITTLE = 1 / 4
+"""Share of the plain arm's gain over a predictor that ignores x below which an arm has failed."""
 MUCH_OVERLAP = 1 / 3
 """Share of common rows between two seeds above which a warning is given."""
 
@@ -53,6 +55,7 @@ def cautions(
         yield (
             f"no better than a predictor that ignores x (score {scores.trivial:.3g}): {unlearned}"
         )
+    yield from _harmed(arms, scores)
     yield from _beaten_networks(record.arms, scores, rule)
     if bare := [
         arm for arm in record.arms if is_candidate(arm) and not own_controls(arm, record.arms)
@@ -82,6 +85,29 @@ def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:
     if cell.mean is None or scores.trivial is None:
         return False
     return scores.sign * cell.mean <= scores.sign * scores.trivial
+
+
+def _harmed(arms: Sequence[ArmSummary], scores: Scores) -> Iterator[str]:
+    """Yield a warning about arms with x* that learned almost nothing where the plain arm did."""
+    plain = {
+        cell.size: cell.mean
+        for arm in arms
+        for cell in arm.cells
+        if cell.verdict == "reference" and cell.mean is not None
+    }
+
+    def harmed(cell: Cell) -> bool:
+        if cell.mean is None or scores.trivial is None or cell.size not in plain:
+            return False
+        gain = scores.sign * (cell.mean - scores.trivial)
+        return 0 < gain < LITTLE * scores.sign * (plain[cell.size] - scores.trivial)
+
+    real = [arm for arm in arms if arm.uses_xstar and arm.control == "real"]
+    if found := _listed(real, harmed):
+        yield (
+            f"close to a predictor that ignores x although the plain arm is not: {found}; these "
+            "settings do not fit the data: add `tuning:`, or leave the method out"
+        )
 
 
 def _is_repeated(cell: Cell) -> bool:
