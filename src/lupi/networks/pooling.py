@@ -191,6 +191,27 @@ def reading_attention(net: nn.Module) -> Iterator[list[Attended]]:
             handle.remove()
 
 
+def teach(attended: Attended, region: Tensor) -> Tensor:
+    """Return the cross-entropy (B,) between regions (B, 1, …) and attention."""
+    inside = at_places(region, attended.grid).flatten(1)  # (B, P)
+    nowhere = (inside.sum(1, keepdim=True) == 0).to(inside.dtype)
+    target = torch.cat([inside, nowhere], 1)
+    target = target / target.sum(1, keepdim=True)
+    return -(target * attended.scores.log_softmax(1)).sum(1)
+
+
+def at_places(region: Tensor, grid: tuple[int, ...]) -> Tensor:
+    """Return a region (B, 1, …) over the places of a map or text, (B, *grid).
+
+    A cell of a map belongs to the region as far as any of its pixels does.
+    """
+    if tuple(region.shape[2:]) == grid:
+        return region[:, 0]
+    pool = F.adaptive_max_pool2d if len(grid) == 2 else F.adaptive_max_pool1d
+    pooled: Tensor = pool(region, grid)
+    return pooled[:, 0]
+
+
 @torch.no_grad()
 def attention_of(net: nn.Module, x: Tensor) -> Tensor | None:
     """Return where a network looks, (B, *grid); None if it has no attention.

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from lupi.core.batch import finite_rows
 from lupi.errors import LupiError
+from lupi.networks.pooling import find_pooling, reading_attention, teach
 from lupi.noise import HeteroscedasticDropout, SiteNoise
 from lupi.noise.encoders import LazyUnits, lazy_vector_encoder
 from lupi.noise.layer import RegionPrior, dropout_variance
@@ -40,6 +41,7 @@ def attach(
     sites: Sequence[str] | None = None,
     *,
     example: tuple[Inputs, Tensor] | None = None,
+    guide: float | None = None,
     **noise: Any,
 ) -> "AttachedNet":
     """Add noise whose variance depends on x* at the sites of any network.
@@ -60,6 +62,9 @@ def attach(
             layers, which get noise on their output. By default every dropout layer.
         example: At least two rows of x and x*, to create all weights now, as
             `DistributedDataParallel` needs. By default the first batch creates them.
+        guide: For a region and a network with `lupi.AttentionPooling`: weight of the cross-entropy
+            between region and attention, which is added to the penalty; x* then teaches where to
+            look. There is noise only if `sites` are named.
         noise: Options of `HeteroscedasticDropout`, such as `prior`, `draw` and `beta`. The
             default prior is the variance of the dropout layer that the noise replaces; for a
             region it is fixed, `RegionPrior(inside=0, outside=1)`.
@@ -69,6 +74,11 @@ def attach(
     """
     if xstar == "region":
         _check_region_noise(noise)
+    if guide is not None:
+        if xstar != "region":
+            raise LupiError("attach: guide needs x* that marks a region: xstar='region'")
+        find_pooling(net, "attach: guide")
+        sites = sites or ()
     encoder = xstar if isinstance(xstar, nn.Module) else None
     layers = {}
     for site, hstar in _hstars(net, xstar, sites).items():
@@ -78,7 +88,7 @@ def attach(
         except (TypeError, ValueError, KeyError) as error:
             raise LupiError(f"attach: {error}") from None
     shape = xstar if isinstance(xstar, int | str) else None
-    attached_net = AttachedNet(net, SiteNoise(layers), encoder, shape)
+    attached_net = AttachedNet(net, SiteNoise(layers), encoder, shape, guide or 0.0)
     return attached_net if example is None else attached_net.prepare(*example)
 
 
@@ -111,7 +121,7 @@ def _hstars(
             )
         return {site: xstar[site] for site in found}
     found = find_sites(net, sites)
-    if not found:
+    if not found and sites is None:
         raise LupiError(
             f"attach: {type(net).__name__} has no dropout layer (`F.dropout` can't be found); "
             "name the layers that get noise on their output: `sites`"
@@ -137,6 +147,7 @@ class AttachedNet(nn.Module):
         noise: SiteNoise,
         encoder: nn.Module | None = None,
         xstar: int | str | None = None,
+        guide: float = 0.0,
     ) -> None:
         super().__init__()
         self.net = net
@@ -144,6 +155,8 @@ class AttachedNet(nn.Module):
         self.encoder = encoder
         self.xstar = xstar
         """The length of the vectors x*, or `region`; None if x* is the input of a network."""
+        self.guide = guide
+        """Weight of the teaching of attention; 0: none."""
         self._shapes: dict[str, SiteShape] = {}
 
     def forward(
@@ -166,9 +179,15 @@ class AttachedNet(nn.Module):
         seen, has = self._seen(xstar, has_xstar)
         if not self._shapes:
             self._prepare(x, seen, has)
-        with self.noise.on(self.net, dict.fromkeys(self.noise.sites, seen), has) as noise_pass:
+        inputs = dict.fromkeys(self.noise.sites, seen)
+        with reading_attention(self.net) as attended, self.noise.on(self.net, inputs, has) as noise:
             output = _call(self.net, x)
-        return Attached(output, noise_pass.penalty())
+        penalty = noise.penalty() if self.noise.sites else torch.zeros(len(has), device=has.device)
+        if self.guide:
+            region = seen.where(has.view(-1, *[1] * (seen.dim() - 1)), 0.0)
+            taught = torch.stack([teach(one, region) for one in attended]).mean(0)
+            penalty = penalty + self.guide * taught * has
+        return Attached(output, penalty)
 
     def loss(
         self,

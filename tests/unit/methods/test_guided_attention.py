@@ -9,9 +9,8 @@ from conftest import digits_task
 from lupi.comparison.settings import ComparisonSettings
 from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi.methods.regions.guided_attention import teach
 from lupi.methods.registry import build_method
-from lupi.networks.pooling import Attended, attention_of
+from lupi.networks.pooling import Attended, attention_of, teach
 from reduced import losses_of
 
 SCORES = torch.tensor([[0.0, 0.0, math.log(2), 0.0, math.log(3)]])  # 4 places, then nowhere

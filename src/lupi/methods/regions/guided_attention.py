@@ -21,10 +21,9 @@ from typing import ClassVar
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lupi.core import Batch, Control, Losses, Method, RowLoss, Task
-from lupi.networks.pooling import Attended, find_pooling, reading_attention
+from lupi.networks.pooling import at_places, find_pooling, reading_attention, teach
 from lupi.noise.sites import attached
 from lupi.search import Range, Space
 from lupi.settings import Settings
@@ -73,27 +72,6 @@ class GuidedAttention(Method):
         taught = [teach(attended, region)[has] for attended in seen]
         guide = RowLoss(torch.stack(taught).mean(0), self.settings.weight, only_xstar=True)
         return Losses({"task": self.task_loss(output, batch), "attention": guide})
-
-
-def teach(attended: Attended, region: Tensor) -> Tensor:
-    """Return the cross-entropy (B,) between regions (B, 1, …) and attention."""
-    inside = at_places(region, attended.grid).flatten(1)  # (B, P)
-    nowhere = (inside.sum(1, keepdim=True) == 0).to(inside.dtype)
-    target = torch.cat([inside, nowhere], 1)
-    target = target / target.sum(1, keepdim=True)
-    return -(target * attended.scores.log_softmax(1)).sum(1)
-
-
-def at_places(region: Tensor, grid: tuple[int, ...]) -> Tensor:
-    """Return a region (B, 1, …) over the places of a map or text, (B, *grid).
-
-    A cell of a map belongs to the region as far as any of its pixels does.
-    """
-    if tuple(region.shape[2:]) == grid:
-        return region[:, 0]
-    pool = F.adaptive_max_pool2d if len(grid) == 2 else F.adaptive_max_pool1d
-    pooled: Tensor = pool(region, grid)
-    return pooled[:, 0]
 
 
 def _noisy(features: Tensor, region: Tensor, has: Tensor, variance: float) -> Tensor:
