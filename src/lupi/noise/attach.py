@@ -5,6 +5,7 @@ The network does not change: noise is added at its sites during the training pas
 """
 
 import copy
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core.batch import finite_rows
+from lupi.core.batch import finite_rows, over_rows
 from lupi.errors import LupiError
 from lupi.networks.pooling import find_pooling, reading_attention, teach
 from lupi.noise import HeteroscedasticDropout, SiteNoise
@@ -53,8 +54,9 @@ def attach(
 
     Args:
         net: The network. It takes x, with rows as the first dimension.
-        xstar: What x* is: the length of its vectors; or `"region"` for maps (B, 1, H, W) over
-            the pixels of an image, or (B, 1, T) over the words of a text, with 1 where the label
+        xstar: What x* is: the length of its vectors, which should have mean 0 and standard
+            deviation 1; or `"region"` for maps (B, 1, H, W) over the pixels of an image, or
+            (B, 1, T) over the words of a text (also without the 1), with 1 where the label
             comes from and 0 elsewhere; or a network from x* to features (B, n), shared by all
             sites, each of which adds a linear layer; or a dict with the network h* of each site
             (see `HeteroscedasticDropout`).
@@ -176,6 +178,11 @@ class AttachedNet(nn.Module):
                 "training needs x*: mark rows without x* by NaN or `has_xstar`; to predict, call "
                 "predict(x), or call eval() first"
             )
+        if not any(module.training for module in self._sites().values()):
+            raise LupiError(
+                f"{type(self.net).__name__} is in eval() mode, where it gets no noise (as "
+                "`from_pretrained` returns it): call .train() on the attached network first"
+            )
         seen, has = self._seen(xstar, has_xstar)
         if not self._shapes:
             self._prepare(x, seen, has)
@@ -194,13 +201,18 @@ class AttachedNet(nn.Module):
         x: Inputs,
         y: Tensor,
         xstar: Tensor,
-        criterion: Callable[[Any, Tensor], Tensor] = F.cross_entropy,
+        criterion: Callable[[Any, Tensor], Tensor] | None = None,
         has_xstar: Tensor | None = None,
     ) -> Tensor:
-        """Return the criterion of the noisy output plus the mean penalty of the rows with x*."""
+        """Return the criterion of the noisy output plus the mean penalty of the rows with x*.
+
+        The output is its `logits` if it has any, as those of Hugging Face. The default criterion is
+        cross-entropy; with one output per row, binary cross-entropy of targets 0 and 1.
+        """
         output, penalty = self(x, xstar, has_xstar)
         n = self._seen_rows(xstar, has_xstar).sum().clamp(min=1)
-        total: Tensor = criterion(output, y) + penalty.sum() / n
+        output = getattr(output, "logits", output)
+        total: Tensor = (criterion or _cross_entropy)(output, y) + penalty.sum() / n
         return total
 
     @torch.no_grad()
@@ -240,11 +252,8 @@ class AttachedNet(nn.Module):
 
     @torch.no_grad()
     def _prepare(self, x: Inputs, seen: Tensor, has: Tensor) -> None:
-        if self.xstar == "region" and not ((seen[has] >= 0) & (seen[has] <= 1)).all():
-            raise LupiError(
-                f"x* has values from {seen[has].min():g} to {seen[has].max():g}; a region has 0 to "
-                "1: 1 where the label comes from"
-            )
+        if isinstance(self.xstar, int):
+            _warn_of_raw_units(seen[has])
         with reading_layouts(self.net, self._sites()) as shapes:
             self.predict(x)
         for site, found in shapes.items():
@@ -253,11 +262,17 @@ class AttachedNet(nn.Module):
                     f"site {site}: its activations are vectors {tuple(found.shape)}, which have no "
                     "places for a region; name `sites` before the network pools or flattens"
                 )
+            if self.xstar == "region" and len(found.places) != seen.dim() - 2:
+                expected = "(rows, 1, height, width)" if len(found.places) == 2 else "(rows, words)"
+                raise LupiError(
+                    f"site {site}: its activations are {tuple(found.shape)} per row, but x* is "
+                    f"{tuple(seen.shape)}; expected a region {expected}"
+                )
             layer = self.noise.at(site)
             layer.layout = layer.layout or found.layout
             for module in layer.modules():
                 if isinstance(module, LazyUnits):
-                    module.n_out = found.n_channels
+                    module.out_features = found.n_channels
             h = seen.new_empty(1).expand(len(seen), *found.shape)
             try:
                 layer.variance(h, seen, has)
@@ -270,21 +285,65 @@ class AttachedNet(nn.Module):
 
     def _seen(self, xstar: Tensor, has_xstar: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the noise's input from x*, and the rows (B,) that have x*."""
-        if self.xstar == "region" and (xstar.dim() < 3 or xstar.shape[1] != 1):
-            raise LupiError(
-                f"x* is {tuple(xstar.shape)}; expected a region: (rows, 1, height, width) for "
-                "images, (rows, 1, words) for texts"
-            )
+        if self.xstar == "region":
+            xstar = _region(xstar)
         if isinstance(self.xstar, int) and xstar.shape[1:] != (self.xstar,):
             raise LupiError(f"x* is {tuple(xstar.shape)}; expected (rows, {self.xstar})")
         has = self._seen_rows(xstar, has_xstar)
+        if self.xstar == "region" and not torch.compiler.is_compiling():
+            wrong = ((xstar < 0) | (xstar > 1)) & over_rows(has, xstar)
+            if wrong.any():
+                raise LupiError(
+                    f"x* has values from {xstar[has].min():g} to {xstar[has].max():g}; a region "
+                    "has 0 to 1: 1 where the label comes from"
+                )
         if self.encoder is None:
             return xstar, has
-        return self.encoder(xstar.where(has.view(-1, *[1] * (xstar.dim() - 1)), 0)), has
+        return self.encoder(xstar.where(over_rows(has, xstar), 0)), has
 
     def _seen_rows(self, xstar: Tensor, has_xstar: Tensor | None) -> Tensor:
         has = finite_rows(xstar)
         return has if has_xstar is None else has & has_xstar
+
+
+def _region(xstar: Tensor) -> Tensor:
+    """Return regions as (B, 1, T) or (B, 1, H, W), also if they are given without the 1."""
+    if xstar.dim() == 2 or (xstar.dim() == 3 and xstar.shape[1] != 1):
+        xstar = xstar[:, None]
+    if xstar.dim() not in (3, 4) or xstar.shape[1] != 1:
+        raise LupiError(
+            f"x* is {tuple(xstar.shape)}; expected a region: (rows, 1, height, width) for images, "
+            "(rows, 1, words) for texts"
+        )
+    return xstar
+
+
+RAW_ABOVE = 5.0
+"""Root mean square of a column of x* above which it is taken for one in raw units."""
+
+
+def _warn_of_raw_units(xstar: Tensor) -> None:
+    """Warn if a column of x* (n, D) is far from mean 0 and standard deviation 1."""
+    size = xstar.double().square().mean(0).sqrt()
+    if len(xstar) and size.max() > RAW_ABOVE:
+        column = int(size.argmax())
+        mean, std = xstar[:, column].double().mean(), xstar[:, column].double().std(correction=0)
+        warnings.warn(
+            f"column {column} of x* has mean {mean:.3g} and standard deviation {std:.3g}: noise "
+            "depends on the units of x*. Scale each column to mean 0 and standard deviation 1",
+            stacklevel=4,
+        )
+
+
+def _cross_entropy(output: Tensor, y: Tensor) -> Tensor:
+    if output.dim() > 1 and output.shape[1] > 1:
+        return F.cross_entropy(output, y)
+    if not ((y == 0) | (y == 1)).all():
+        raise LupiError(
+            f"one output per row, and targets from {y.min():g} to {y.max():g}: pass a `criterion`, "
+            "such as F.mse_loss; without one, targets are 0 and 1"
+        )
+    return F.binary_cross_entropy_with_logits(output.flatten(), y.flatten().to(output.dtype))
 
 
 def _call(net: nn.Module, x: Inputs) -> Any:

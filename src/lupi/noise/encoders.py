@@ -1,9 +1,10 @@
 """Networks h* from x* to offsets of the log-variance from its prior."""
 
-from typing import Any
+import warnings
 
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import UninitializedParameter
 
 N_WORDS = 2**15
@@ -22,37 +23,34 @@ def vector_encoder(n_in: int, n_out: int, n_hidden: int = 64) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_in, n_hidden), nn.ReLU(), _zero(nn.Linear(n_hidden, n_out)))
 
 
-class LazyUnits(nn.Module):
+class LazyUnits(LazyModuleMixin, nn.Linear):
     """A linear layer (B, n_in) to (B, n_out), created at its first pass and initialised to zero.
 
-    Its weights can be passed to an optimizer before that, as with PyTorch's lazy layers, but
-    `n_out` must be set, because it does not follow from the input.
+    It behaves as PyTorch's lazy layers, but its `out_features` must be set, too, because they do
+    not follow from the input.
     """
 
+    cls_to_become = nn.Linear
+    weight: UninitializedParameter
+    bias: UninitializedParameter  # type: ignore[assignment]
+
     def __init__(self) -> None:
-        super().__init__()
-        self.n_out: int | None = None
-        self.weight: nn.Parameter | UninitializedParameter = UninitializedParameter()
-        self.bias: nn.Parameter | UninitializedParameter = UninitializedParameter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a new feature, since torch 1.8
+            super().__init__(0, 0, bias=False)
+        self.weight, self.bias = UninitializedParameter(), UninitializedParameter()
 
-    def forward(self, h: Tensor) -> Tensor:
-        """Map features to units."""
-        if isinstance(self.weight, UninitializedParameter):
-            assert self.n_out is not None
-            self._make(self.n_out, h.shape[-1])
-        return F.linear(h, self.weight, self.bias)
+    def reset_parameters(self) -> None:
+        """Do nothing: there are no weights yet."""
 
-    def _make(self, n_out: int, n_in: int) -> None:
-        for weight, shape in ((self.weight, (n_out, n_in)), (self.bias, (n_out,))):
-            assert isinstance(weight, UninitializedParameter)
-            weight.materialize(shape)
-            nn.init.zeros_(weight)
-
-    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
-        saved = state.get(f"{prefix}weight")
-        if saved is not None and isinstance(self.weight, UninitializedParameter):
-            self._make(*saved.shape)
-        super()._load_from_state_dict(state, prefix, *rest)
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Create the weights for inputs of this width."""
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))
+            self.bias.materialize((self.out_features,))
+            nn.init.zeros_(self.weight)
+            nn.init.zeros_(self.bias)
 
 
 def lazy_vector_encoder(n_in: int, n_hidden: int = 64) -> nn.Sequential:

@@ -1,6 +1,7 @@
 """Heteroscedastic dropout at the sites of a network, one noise layer per site."""
 
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
 
@@ -18,9 +19,16 @@ class NoisePass:
     def __init__(self, noise: "SiteNoise", seen: Mapping[str, Tensor], has: Tensor) -> None:
         self._noise, self._seen, self._has = noise, seen, has
         self._variances: dict[str, Variance] = {}
+        self._n_checkpoints = _count_checkpoints()
 
     def at(self, site: str, h: Tensor) -> Tensor:
         """Return the activations at a site with noise."""
+        if _count_checkpoints() > self._n_checkpoints:
+            raise LupiError(
+                f"site {site} is inside activation checkpointing, which would repeat this part of "
+                "the pass without its noise: gradients would be wrong. Disable it "
+                "for this part, or checkpoint the call of the attached network as a whole"
+            )
         seen, layer = self._seen[site], self._noise.at(site)
         if len(h) not in (len(seen), layer.n_samples * len(seen)):
             raise LupiError(
@@ -98,6 +106,18 @@ def _shape_for(found: SiteShape, xstar: Tensor) -> torch.Size:
     if found.layout == SEQUENCE and xstar.dim() == 3:
         return torch.Size([xstar.shape[2], found.n_channels])
     return found.shape
+
+
+def _count_checkpoints() -> int:
+    """Return how many calls of `torch.utils.checkpoint` this code runs inside."""
+    checkpoint = sys.modules.get("torch.utils.checkpoint")
+    if checkpoint is None or torch.compiler.is_compiling():
+        return 0
+    frame, n = sys._getframe(), 0
+    while frame.f_back is not None:
+        frame = frame.f_back
+        n += frame.f_code.co_filename == checkpoint.__file__
+    return n
 
 
 def _key(site: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 import lupi
 from conftest import VectorTask
@@ -286,16 +287,24 @@ def test_a_model_of_hugging_face(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers", reason="pip install 'lupi[examples]'")
     small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = transformers.BertConfig(vocab_size=11, intermediate_size=16, **small)
-    net = lupi.attach(
-        transformers.BertForSequenceClassification(config), "region", sites=["bert.embeddings"]
-    )
+    transformers.BertForSequenceClassification(config).save_pretrained(tmp_path)
+    model = transformers.BertForSequenceClassification.from_pretrained(tmp_path)
+    net = lupi.attach(model, "region", sites=["bert.embeddings"])
     tokens = {"input_ids": sentences()[0], "attention_mask": torch.ones(ROWS, 5, dtype=torch.long)}
-    region = torch.zeros(ROWS, 1, 5)
-    F.cross_entropy(net(tokens, region).output.logits, torch.zeros(ROWS).long()).backward()
+    region, y = torch.zeros(ROWS, 5), torch.zeros(ROWS).long()
+    with pytest.raises(LupiError, match=r"is in eval\(\) mode.* call .train\(\)"):
+        net(tokens, region)
+    F.cross_entropy(net.train()(tokens, region).output.logits, y).backward()
+    net.loss(tokens, y, region).backward()
     student = net.student()
     student.save_pretrained(tmp_path)  # type: ignore[operator]
     again = transformers.BertForSequenceClassification.from_pretrained(tmp_path).eval()
     assert torch.equal(again(**tokens).logits, net.predict(tokens).logits)
+    names = ("activation_checkpointing_enable", "gradient_checkpointing_enable")  # new and old
+    next(getattr(model, name) for name in names if hasattr(model, name))()
+    inside = lupi.attach(model, "region", sites=["bert.encoder.layer.0.output.dropout"])
+    with pytest.raises(LupiError, match="inside activation checkpointing"):
+        inside(tokens, region)
 
 
 def test_rows_without_xstar() -> None:
@@ -394,7 +403,11 @@ def test_a_compiled_network_follows_xstar() -> None:
         ),
         (
             lambda: lupi.attach(vgg(), "region", ["3"])(image(), torch.ones(ROWS, 8)),
-            r"x\* is \(6, 8\); expected a region: \(rows, 1, height, width\)",
+            r"x\* is \(6, 1, 8\); expected a region \(rows, 1, height, width\)",
+        ),
+        (
+            lambda: lupi.attach(vgg(), "region", ["3"])(image(), torch.ones(ROWS, 3, 8, 8)),
+            r"x\* is \(6, 3, 8, 8\); expected a region: \(rows, 1, height, width\)",
         ),
         (
             lambda: lupi.attach(vgg(), "region", ["3"])(image(), 255 * torch.ones(ROWS, 1, 8, 8)),
@@ -429,3 +442,107 @@ def test_a_compiled_network_follows_xstar() -> None:
 def test_mistakes_are_named(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(LupiError, match=message):
         make()
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, use_reentrant: bool) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5))
+        self.head = nn.Linear(8, 2)
+        self.use_reentrant = use_reentrant
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = checkpoint(self.body, x, use_reentrant=self.use_reentrant)
+        return self.head(h)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+def test_checkpointing_around_a_site_is_refused(use_reentrant: bool) -> None:
+    attached = lupi.attach(Checkpointed(use_reentrant), XSTAR)
+    x = torch.randn(ROWS, 3, requires_grad=True)
+    with pytest.raises(LupiError, match=r"site body\.1 is inside activation checkpointing"):
+        attached(x, torch.randn(ROWS, XSTAR))
+
+
+def test_checkpointing_the_whole_call_gives_the_same_gradients() -> None:
+    x, xstar = torch.randn(ROWS, 3), torch.randn(ROWS, XSTAR)
+    net = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+    attached = moved(lupi.attach(net, XSTAR, example=(x, xstar)))
+    gradients: list[list[Tensor | None]] = []
+    for whole in (False, True):
+        torch.manual_seed(1)
+        given = (x, xstar)
+        noisy, penalty = (
+            checkpoint(attached, *given, use_reentrant=False) if whole else attached(*given)
+        )
+        (noisy.square().sum() + penalty.sum()).backward()
+        gradients.append([weight.grad for weight in attached.parameters()])
+        attached.zero_grad()
+    for own, again in zip(*gradients, strict=True):
+        assert own is not None
+        assert again is not None
+        assert torch.allclose(own, again)
+
+
+def test_a_network_in_eval_mode_is_told_to_train() -> None:
+    attached = lupi.attach(vgg().eval(), XSTAR)
+    with pytest.raises(LupiError, match=r"Sequential is in eval\(\) mode.* call .train\(\)"):
+        attached(image(), torch.randn(ROWS, XSTAR))
+    assert attached.train()(image(), torch.randn(ROWS, XSTAR)).output.isfinite().all()
+
+
+@pytest.mark.parametrize("shape", [(ROWS,), (ROWS, 1)])
+def test_one_output_and_targets_0_and_1_are_a_binary_cross_entropy(shape: tuple[int, ...]) -> None:
+    net = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1))
+    x, y, xstar = torch.randn(ROWS, 3), torch.arange(ROWS) % 2, torch.randn(ROWS, XSTAR)
+    attached = lupi.attach(net, XSTAR, example=(x, xstar))
+    logits = output(attached, x, xstar).flatten()
+    torch.manual_seed(1)
+    loss = attached.loss(x, y.view(shape), xstar)
+    expected = F.binary_cross_entropy_with_logits(logits, y.float())
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    with pytest.raises(LupiError, match="one output per row, and targets from 0 to 4"):
+        attached.loss(x, 4 * y.view(shape), xstar)
+    assert attached.loss(x, torch.randn(ROWS, 1), xstar, F.mse_loss).isfinite()
+
+
+def test_raw_units_of_xstar_are_warned_of_once() -> None:
+    xstar = torch.randn(ROWS, XSTAR)
+    xstar[:, 1] = 1400 + 300 * xstar[:, 1]
+    attached = lupi.attach(vgg(), XSTAR)
+    with pytest.warns(UserWarning, match=r"column 1 of x\* has mean .* Scale each column"):
+        attached(image(), xstar)
+    attached(image(), xstar)  # any other warning is an error
+
+
+def test_weights_that_do_not_exist_yet_behave_as_those_of_torch() -> None:
+    attached = lupi.attach(vgg(), XSTAR)
+    assert any(isinstance(w, nn.UninitializedParameter) for w in attached.state_dict().values())
+    again = copy.deepcopy(attached)
+    again.load_state_dict(attached.state_dict())
+    again(image(), torch.randn(ROWS, XSTAR))
+    attached.load_state_dict(again.state_dict())
+    assert all(w.isfinite().all() for w in attached.state_dict().values())
+
+
+def test_regions_are_checked_in_every_batch() -> None:
+    attached = lupi.attach(vgg(), "region", ["3"])
+    region = torch.rand(ROWS, 1, 8, 8)
+    attached(image(), region)
+    with pytest.raises(LupiError, match="a region has 0 to 1"):
+        attached(image(), 255 * region)
+    region[0] = torch.nan  # a row without x*
+    assert attached(image(), region).output.isfinite().all()
+
+
+def test_a_region_may_come_without_its_channel() -> None:
+    attached = lupi.attach(vgg(), "region", ["3"])
+    x, region = image(), torch.rand(ROWS, 1, 8, 8)
+    assert torch.equal(output(attached, x, region), output(attached, x, region[:, 0]))
+
+
+def test_a_convolution_over_time_needs_no_network_of_its_own() -> None:
+    net = nn.Sequential(nn.Conv1d(5, 8, 3, padding=1), nn.Dropout(0.3), nn.Flatten())
+    attached = lupi.attach(net, XSTAR)
+    attached(torch.randn(ROWS, 5, 7), torch.randn(ROWS, XSTAR))
+    assert attached.logvars(torch.randn(ROWS, XSTAR))["1"].shape == (ROWS, 8, 1)
