@@ -44,7 +44,7 @@ def test_bad_files_stop_a_comparison_or_are_counted(
     skip = ("compare", settings, "--set", "task.on_bad=skip", "--json", "--workers", "1")
     _, printed, said = here(*skip)
     assert json.loads(printed)["n_finished"] == 2
-    assert "1 x unreadable image, the first in cats/broken.jpg" in said
+    assert "unreadable image: 1, the first in cats/broken.jpg" in said
     result = next((tmp_path / "runs/pets").glob("*/result.json"))
     assert json.loads(result.read_text())["data"]["unreadable image"] == 1
     assert [path for path in (tmp_path / ".lupi-cache").iterdir() if path.is_dir()]

@@ -12,10 +12,9 @@ from lupi.tasks.text.network import TextNetworkSettings
 from lupi.tasks.text.settings import TextSettings
 from lupi.tasks.text.task import TextTask
 
-SIZES = (50, 100, 200, 400)
-SMALLEST_SIZE = 20
-LARGEST_FRACTION = 1 / 3
-"""Fraction of all rows: seeds whose training rows overlap more are not independent."""
+LARGEST_SIZE = 800
+"""x* is meant for few labels: by default, training sets are no larger."""
+N_SIZES, SMALLEST_SIZE = 3, 20
 # Tried on 2,000 movie reviews, for no-xstar and het-dropout alike.
 TRAIN = {
     "optimizer": "adamw",
@@ -67,19 +66,20 @@ def text_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
         "task": {"name": "text", **task},
         "train": dict(TRAIN),
         "arms": arms,
-        "sizes": default_sizes(texts.n_rows, texts.design.n_pool),
+        "sizes": default_sizes(texts.n_rows),
         "seeds": 10,
     }
 
 
-def default_sizes(n_train: int, n_pool: int) -> list[int]:
-    """Return those of 50, 100, 200 and 400 that are at most a third of all rows; else a third."""
+def default_sizes(n_train: int) -> list[int]:
+    """Return up to three sizes, each twice the previous; the last is all rows, 800 at most."""
     if n_train < SMALLEST_SIZE:
         raise LupiError(
             f"{n_train} rows are left for training; a comparison takes {SMALLEST_SIZE} or more"
         )
-    most = min(n_train, int(LARGEST_FRACTION * n_pool))
-    return [size for size in SIZES if size <= most] or [max(SMALLEST_SIZE, most)]
+    largest = min(n_train, LARGEST_SIZE)
+    sizes = [largest // 2**i for i in reversed(range(N_SIZES))]
+    return [size for size in sizes if size >= SMALLEST_SIZE]
 
 
 def _name(path: Path) -> str:

@@ -226,9 +226,10 @@ def read_rationales(texts: Sequence[str], given: Any) -> tuple[list[Tensor], NDA
             words = locate_words(text)
             region = np.zeros(max(1, len(words.words)), np.float32)
             if value is not None and form is not None:
-                region = mark_words(value, form, text, words, "mean")
+                marked = mark_words(value, form, text, words, "mean")
+                region = region if marked is None else marked
             regions.append(torch.from_numpy(region))
-    return regions, np.array([value is not None for value in values], dtype=np.bool_)
+    return regions, np.array([bool(region.any()) for region in regions], dtype=np.bool_)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 from rich.markup import escape
 
 from lupi.errors import LupiError
+from lupi.interface.console import print_message
 
 URL = re.compile(r"[a-z][a-z0-9+]+:/", re.IGNORECASE)
 TEXT_ONLY = ("text", "rationale")
@@ -119,6 +120,13 @@ def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any])
         raise LupiError(f"{url} is a URL; lupi reads files: download it, and give the file")
     if path.is_dir() or path.suffix.lower() == ".zip" or any(name in given for name in IMAGE_ONLY):
         return _from_images(path, given, changes)
+    tool = _tool(path, given)
+    if tool is not None:
+        given = {"text": "text", "target": "label", "rationale": ["spans"], **given, "tool": tool}
+        print_message(
+            f"{escape(path.name)} is taken for an export of texts from {tool}: text from "
+            f"`{given['text']}`, class from `{given['target']}`, x* from `{given['rationale'][0]}`"
+        )
     if "text" in given or path.name.lower().endswith(TABLES):
         return _from_file(path, given, changes, str(path))
     for name in given:
@@ -129,12 +137,21 @@ def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any])
     return read_yaml(find_settings(path))
 
 
+def _tool(path: Path, given: Mapping[str, Any]) -> str | None:
+    """Return the annotation tool that exported a file of texts, unless columns say otherwise."""
+    from lupi.loaders.text.exports import find_tool
+
+    if not path.is_file() or "privileged" in given or "rationale" in given:
+        return None
+    return find_tool(path)
+
+
 def _from_images(
     root: Path, given: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the default comparison of a folder or a zip of images."""
     from lupi.comparison.images import image_comparison
-    from lupi.interface.console import print_message, progress_bar
+    from lupi.interface.console import progress_bar
     from lupi.settings import assign
 
     if (root / "comparison.json").exists():

@@ -30,6 +30,8 @@ class Findings:
     bad: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
     """Changes that are not problems and never stop a task."""
+    remarks: list[str] = field(default_factory=list)
+    """Sentences about the data as a whole."""
 
     def add(self, file: str, kind: str, detail: str = "") -> None:
         """Report a problem."""
@@ -58,7 +60,7 @@ class Findings:
         for finding in (*self.bad, *self.notes):
             first.setdefault(finding.kind, finding)
         return [
-            f"{n} x {kind}, the first in {first[kind].file}"
+            f"{kind}: {n:,}, the first in {first[kind].file}"
             + (f": {first[kind].detail}" if first[kind].detail else "")
             for kind, n in self.counts().items()
         ]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
+from torch import Tensor
 
 from lupi.core import Batch, Task
 from lupi.facts import Fact
@@ -42,10 +43,18 @@ def check_data(task: Task, size: int, seed: int) -> Preflight:
             facts.append(Fact("region", _coverage(known, warnings)))
         if len(known.y) >= MIN_ROWS:
             with threadpool_limits(1):  # matrices are small: threads would wait for one another
+                if _is_constant(known.y):
+                    one = "all rows with x* have the same y: what x* says about y can't be checked"
+                    facts.append(Fact("x* and y", one))
+                    return Preflight(tuple(facts), tuple(warnings))
                 facts.append(Fact("x* and y", _related(known, task, warnings)))
                 if task.output_kind != "tokens":
                     facts.append(Fact("outlook", str(_outlook(known, task))))
     return Preflight(tuple(facts), tuple(warnings))
+
+
+def _is_constant(y: Tensor) -> bool:
+    return y.dim() == 1 and bool((y == y[0]).all())
 
 
 def _rows(n_train: int, n_val: int, n_test: int) -> str:
@@ -83,10 +92,10 @@ def _coverage(known: Batch, warnings: list[str]) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a fraction as a percentage with two digits that count: 14 %, 1.4 %, 0.14 %."""
+    """Return a fraction as a percentage with two digits that count: 14%, 1.4%, 0.14%."""
     value = 100 * share
     digits = 0 if value >= 10 or value == 0 else 1 if value >= 1 else 2 if value >= 0.01 else 4
-    return f"{value:.{digits}f} %"
+    return f"{value:.{digits}f}%"
 
 
 def _related(known: Batch, task: Task, warnings: list[str]) -> str:

@@ -23,7 +23,7 @@ def task(tmp_path: Path) -> dict[str, Any]:
 
 def test_it_is_a_whole_plan(task: dict[str, Any]) -> None:
     raw = text_comparison(task)
-    assert (raw["name"], raw["sizes"]) == ("my-reviews", [50])
+    assert (raw["name"], raw["sizes"]) == ("my-reviews", [20, 40, 80])
     plan = make_plan(ComparisonSettings.parse(raw, ""))
     assert [arm.name for arm in plan.arms] == [
         *("no-xstar", "gaussian-dropout", "het-dropout", "het-dropout/shuffled"),
@@ -48,10 +48,9 @@ def test_test_rows_without_rationales_have_no_oracle(task: dict[str, Any], tmp_p
     assert "oracle" not in text_comparison({**task, "test": str(test)})["arms"]
 
 
-def test_sizes_leave_seeds_rows_of_their_own() -> None:
-    assert default_sizes(1000, 2000) == [50, 100, 200, 400]
-    assert default_sizes(300, 600) == [50, 100, 200]
-    assert default_sizes(60, 120) == [40]
-    assert default_sizes(25, 50) == [20]
+def test_all_rows_are_used_up_to_a_limit() -> None:
+    assert default_sizes(3000) == [200, 400, 800]
+    assert default_sizes(300) == [75, 150, 300]
+    assert default_sizes(60) == [30, 60]
     with pytest.raises(LupiError, match="19 rows are left for training"):
-        default_sizes(19, 40)
+        default_sizes(19)

@@ -129,7 +129,7 @@ def test_a_run_records_what_was_found(mine: dict[str, Any], tmp_path: Path) -> N
     assert result["data"] == {"training image without x*": 0, "unreadable image": 1}
     assert "top5" not in result["metrics"]["test"]  # there are two classes
     lines = prepare_task(settings.task, lambda done, total: None)
-    assert "1 x unreadable image, the first in cats/bad.png" in lines[0]
+    assert "unreadable image: 1, the first in cats/bad.png" in lines[0]
     assert "about.json" in lines[1]
     assert prepare_task(parse_task({"name": "digits"}), lambda done, total: None) == []
 

@@ -165,7 +165,7 @@ def test_copies_and_findings_are_warned_of(tmp_path: Path) -> None:
     path.write_text("\n".join([*lines, lines[1], '"a film",good,"[[0, 99]]"']) + "\n")
     task = TextTask(settings_of(path, on_bad="skip"), TextNetworkSettings())
     finding, copies = task.warnings
-    assert "1 x rationale that does not fit the text, the first in reviews.csv row 42" in finding
+    assert "rationale that does not fit the text: 1, the first in reviews.csv row 42" in finding
     assert "1 rows repeat the text of another" in copies
     assert task.finding_counts == {"rationale that does not fit the text": 1}
 

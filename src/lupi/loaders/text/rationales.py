@@ -5,16 +5,19 @@
 | `spans`    | `[[0, 12], [40, 51]]`: characters, the end excluded; or `{"start", "end"}` |
 | `snippets` | `["a silly film", "wooden acting"]`, or one snippet as plain text          |
 | `flags`    | `[0, 1, 1, 0]` or `0 1 1 0`: one number in [0, 1] per word                 |
+| `offsets`  | `[4, 5, 6, 7]`: the place of every marked character                        |
 | `tags`     | the text itself: `a <r>silly film</r> that …`                              |
 
-Several annotators are a list with one entry each, or several columns. An empty cell or list means
-that the row has no rationale.
+Several annotators are a list with one entry each, or several columns. An empty cell or list, and
+flags that are all 0, mean that the row has no rationale. Snippets match whatever their case,
+spaces, quotes, dashes and other punctuation; an ellipsis stands for words that were left out. A
+snippet that is not in the text is left out alone.
 """
 
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -22,10 +25,14 @@ from numpy.typing import NDArray
 
 from lupi.loaders.text.tokens import Words
 
-Form = Literal["spans", "snippets", "flags", "tags"]
+Form = Literal["spans", "snippets", "flags", "offsets", "tags"]
+Occurrences = Literal["all", "first"]
+"""Which places of a snippet are marked."""
 Annotators = Literal["mean", "any"]
 """How annotators are combined: the fraction that marked a word, or 1 if any did."""
 Span = tuple[int, int]
+ELLIPSIS = re.compile(r"\[?(?:\.{3,}|…)\]?")
+WORDS = re.compile(r"[^\W_]+")
 
 
 class BadRationaleError(ValueError):
@@ -90,6 +97,8 @@ def find_form(cells: Iterable[Any]) -> Form | None:
             leaf = next((entry for entry in leaf if entry != []), None)
         if isinstance(leaf, str):
             return "flags" if not lengths and _is_flags(leaf) else "snippets"
+        if len(lengths) == 1 and any(type(n) is int and n > 1 for n in cell):
+            return "offsets"
         pairs = len(lengths) == 3 or (len(lengths) == 2 and lengths[0] <= {0, 2})
         found.add("spans" if pairs else "flags")
         if found == {"flags"}:
@@ -98,9 +107,15 @@ def find_form(cells: Iterable[Any]) -> Form | None:
 
 
 def mark_words(
-    cell: Any, form: Form, text: str, words: Words, how: Annotators
-) -> NDArray[np.float32]:
-    """Return the rationale weight of each word, (T,) in [0, 1].
+    cell: Any,
+    form: Form,
+    text: str,
+    words: Words,
+    how: Annotators,
+    occurrences: Occurrences = "all",
+    on_missing: Callable[[str], None] = lambda snippet: None,
+) -> NDArray[np.float32] | None:
+    """Return the rationale weight of each word, (T,) in [0, 1]; None if no word is marked.
 
     Args:
         cell: as `read_cell` returned it, not None.
@@ -108,11 +123,23 @@ def mark_words(
         text: the characters that spans refer to.
         words: of the text.
         how: several annotators become one.
+        occurrences: of snippets, mark every place or the first.
+        on_missing: called with each snippet that is not in the text.
     """
-    marks = [_mark(entry, form, text, words) for entry in _annotators(cell, form)]
+
+    def mark(entry: Any) -> NDArray[np.float64]:
+        if form == "flags":
+            return _mark_flags(entry, text, words)
+        if form == "snippets":
+            spans = _find_snippets(entry, text, occurrences, on_missing)
+        else:
+            spans = _check_spans(_runs(entry) if form == "offsets" else entry, text)
+        return _mark_spans(spans, words)
+
+    marks = [mark(entry) for entry in _annotators(cell, form)]
     combined = np.max(marks, axis=0) if how == "any" else np.mean(marks, axis=0)
     if not combined.any():
-        raise BadRationaleError("it marks no words of the text")
+        return None
     result: NDArray[np.float32] = combined.astype(np.float32)
     return result
 
@@ -124,20 +151,30 @@ def _annotators(cell: Any, form: Form) -> list[Any]:
     while isinstance(inner, list):
         depth += 1
         inner = next((entry for entry in inner if entry != []), None)
-    alone = {"spans": 2, "tags": 2, "snippets": 1, "flags": 1}[form]
+    alone = {"spans": 2, "tags": 2, "snippets": 1, "flags": 1, "offsets": 1}[form]
     if depth == 0:  # one snippet, or flags as text
         return [[cell] if form == "snippets" else cell]
     return list(cell) if depth > alone else [cell]
 
 
-def _mark(entry: Any, form: Form, text: str, words: Words) -> NDArray[np.float64]:
-    if form == "flags":
-        return _mark_flags(entry, text, words)
-    spans = _find_snippets(entry, text) if form == "snippets" else _check_spans(entry, text)
+def _mark_spans(spans: Sequence[Span], words: Words) -> NDArray[np.float64]:
     marks = np.zeros(len(words.words))
     for start, end in spans:  # words that share a character with the span
         marks[bisect_right(words.ends, start) : bisect_left(words.starts, end)] = 1.0
     return marks
+
+
+def _runs(places: Any) -> list[list[int]]:
+    """Return places of characters as spans of consecutive ones."""
+    if not isinstance(places, list) or not all(type(place) is int for place in places):
+        raise BadRationaleError(f"expected places of characters, got {str(places)[:60]!r}")
+    spans: list[list[int]] = []
+    for place in sorted(set(places)):
+        if spans and spans[-1][1] == place:
+            spans[-1][1] = place + 1
+        else:
+            spans.append([place, place + 1])
+    return spans
 
 
 def _check_spans(entry: Any, text: str) -> list[Span]:
@@ -155,18 +192,34 @@ def _check_spans(entry: Any, text: str) -> list[Span]:
     return spans
 
 
-def _find_snippets(entry: Any, text: str) -> list[Span]:
-    """Return every place of each snippet; case and the width of spaces do not matter."""
+def _find_snippets(
+    entry: Any, text: str, occurrences: Occurrences, on_missing: Callable[[str], None]
+) -> list[Span]:
+    """Return the places of each snippet: exact ones, or else by its words alone."""
     spans: list[Span] = []
-    for snippet in entry:
-        if not isinstance(snippet, str) or not snippet.split():
+    for snippet in [entry] if isinstance(entry, str) else entry:
+        if not isinstance(snippet, str):
             raise BadRationaleError(f"expected snippets of the text, got {snippet!r}")
-        pattern = r"\s+".join(map(re.escape, snippet.split()))
-        found = [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]
-        if not found:
-            raise BadRationaleError(f"snippet {snippet[:60]!r} is not in the text")
+        found: list[Span] = []
+        for part in ELLIPSIS.split(snippet):
+            found += _places(part, text, occurrences)
+        if not found and snippet.strip():
+            on_missing(snippet)
         spans += found
     return spans
+
+
+def _places(part: str, text: str, occurrences: Occurrences) -> list[Span]:
+    """Return where a part of a snippet is in the text."""
+    if not part.split():
+        return []
+    exact = r"\s+".join(map(re.escape, part.split()))
+    words = r"[\W_]+".join(map(re.escape, WORDS.findall(part)))
+    for pattern in (exact, rf"\b{words}\b" if words else ""):
+        matches = re.finditer(pattern, text, re.IGNORECASE) if pattern else iter(())
+        if found := [match.span() for match in matches]:
+            return found[:1] if occurrences == "first" else found
+    return []
 
 
 def _mark_flags(entry: Any, text: str, words: Words) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """Texts as data for a task: columns, invalid rows, words as indices."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,13 +12,16 @@ from pydantic import Field, field_validator, model_validator
 
 from lupi.errors import LupiError
 from lupi.loaders.division import PARTS, Part
-from lupi.loaders.files import TextFormat, read_rows
+from lupi.loaders.files import Row, TextFormat, find_columns, read_rows
 from lupi.loaders.findings import Findings, OnBad
 from lupi.loaders.split_columns import DivisionSettings, official_parts
+from lupi.loaders.text.exports import Tool, read_export
+from lupi.loaders.text.markup import Markup
 from lupi.loaders.text.rationales import (
     Annotators,
     BadRationaleError,
     Form,
+    Occurrences,
     find_form,
     mark_words,
     read_cell,
@@ -48,6 +51,11 @@ class TextFileSettings(DivisionSettings, TextFormat):
     """`spans` of characters, `snippets`, `flags` of words, or `tags` inside the text."""
     tags: tuple[str, ...] = Field(("POS", "NEG", "r", "rationale"), min_length=1)
     """Names of the tags around a rationale, as in <r>…</r>, where rationales are tags."""
+    occurrences: Occurrences = "all"
+    """Which places of a snippet in its text are marked: `all`, or the `first`."""
+    tool: Tool | None = None
+    """Annotation tool that exported the files: label-studio, prodigy or doccano. Its rows have the
+    columns text, label and spans, beside those that the tool kept."""
     annotators: Annotators = "mean"
     """Several annotators: the fraction that marked a word, or 1 if any did."""
     val: Path | None = None
@@ -183,7 +191,7 @@ def load_texts(settings: TextFileSettings) -> Loaded:
 def _load(
     path: Path, settings: TextFileSettings, form: Form | None, findings: Findings, lexemes: Lexemes
 ) -> Texts:
-    loaded = Texts(beside={name: [] for name in settings.dividers.values()})
+    loaded, markup = Texts(beside={name: [] for name in settings.dividers.values()}), Markup()
     for number, cells in _good_rows(path, settings, findings):
         where = f"{path.name} row {number}"
         text, target = as_text(cells[settings.text]), cells[settings.target]
@@ -194,11 +202,16 @@ def _load(
             findings.add(where, "no target", f"column {settings.target} is empty")
             continue
         try:
-            text, words, region = _marked(text, cells, settings, form)
+            missing: list[str] = []
+            text, words, region = _marked(text, cells, settings, form, missing.append)
+            for snippet in missing:
+                kind = "snippet that is not in its text"
+                findings.note(where, kind, f"{snippet[:60]!r}; left out")
         except BadRationaleError as error:
             findings.add(where, "rationale that does not fit the text", str(error))
             tags = settings.tags if form == "tags" else ()
             region, words = None, locate_words(remove_tags(text, tags))
+        markup.see(text if form != "tags" else remove_tags(text, settings.tags))
         if not words.words:
             findings.add(where, "no text", f"column {settings.text} contains no words")
             continue
@@ -213,6 +226,9 @@ def _load(
             values.append(cells[name])
     if not len(loaded):
         raise LupiError(f"{path} has no rows with text and target")
+    markup.refuse_tags(str(path))
+    if (remark := markup.remark(len(loaded))) is not None:
+        findings.remarks.append(remark)
     return loaded
 
 
@@ -223,11 +239,25 @@ def _good_rows(
     rationale = [name for name in settings.rationale if name not in named]
     if path == settings.path:  # files with validation or test rows need no rationales
         named, rationale = [*named, *rationale], []
-    for row in read_rows(path, named, rationale, settings.dialect):
+    for row in _rows(path, named, rationale, settings):
         if row.bad is not None:
             findings.add(f"{path.name} row {row.number}", "row that can't be read", row.bad)
         else:
             yield row.number, row.cells
+
+
+def _rows(
+    path: Path, columns: Sequence[str], optional: Sequence[str], settings: TextFileSettings
+) -> Iterator[Row]:
+    """Yield the rows of a file, or of an export of an annotation tool."""
+    if settings.tool is None:
+        yield from read_rows(path, columns, optional, settings.dialect)
+        return
+    for row in read_export(path, settings.tool):
+        if row.bad is None and row.number == 1:
+            find_columns(list(row.cells), columns, optional, str(path))
+        empty = dict.fromkeys(columns)
+        yield row._replace(cells={**empty, **row.cells})
 
 
 def _find_form(settings: TextFileSettings) -> Form | None:
@@ -236,8 +266,8 @@ def _find_form(settings: TextFileSettings) -> Form | None:
         return "tags"
     if settings.rationale_form != "auto" or not settings.rationale:
         return None if settings.rationale_form == "auto" else settings.rationale_form
-    rows = read_rows(settings.path, settings.rationale, dialect=settings.dialect)
-    cells = (_first_cell(row.cells.values()) for row in rows)
+    rows = _rows(settings.path, settings.rationale, (), settings)
+    cells = (_first_cell(row.cells.get(name) for name in settings.rationale) for row in rows)
     return find_form(islice((cell for cell in cells if cell is not None), N_LOOKED_AT))
 
 
@@ -253,7 +283,11 @@ def _first_cell(cells: Iterable[Any]) -> Any:
 
 
 def _marked(
-    text: str, cells: dict[str, Any], settings: TextFileSettings, form: Form | None
+    text: str,
+    cells: dict[str, Any],
+    settings: TextFileSettings,
+    form: Form | None,
+    on_missing: Callable[[str], None],
 ) -> tuple[str, Words, NDArray[np.float32] | None]:
     """Return the text without tags, its words, and how far each belongs to the rationale."""
     if form == "tags":
@@ -264,13 +298,15 @@ def _marked(
         return text, words, mark_words([list(s) for s in spans], "tags", text, words, "any")
     words = locate_words(text)
     given = [read_cell(cells.get(name)) for name in settings.rationale]
-    marks = [
-        mark_words(cell, form, text, words, settings.annotators)
+    found = [
+        mark_words(cell, form, text, words, settings.annotators, settings.occurrences, on_missing)
         for cell in given
         if cell is not None and form is not None
     ]
-    if not marks:
+    if all(mark is None for mark in found):
         return text, words, None
+    nothing = np.zeros(len(words.words), np.float32)
+    marks = [nothing if mark is None else mark for mark in found]
     combined = np.max(marks, axis=0) if settings.annotators == "any" else np.mean(marks, axis=0)
     return text, words, combined.astype(np.float32)
 

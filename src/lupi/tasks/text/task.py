@@ -22,7 +22,7 @@ from lupi.core import (
     XstarKind,
 )
 from lupi.errors import LupiError
-from lupi.facts import Fact, list_counts
+from lupi.facts import Fact, list_counts, list_names
 from lupi.loaders.content import fingerprint_of
 from lupi.loaders.division import PARTS, Division
 from lupi.loaders.files import resolve
@@ -100,6 +100,7 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
     def warnings(self) -> tuple[str, ...]:
         """What in the texts may make a verdict misleading."""
         lines = [f"texts: {line}" for line in self._data.findings.lines()]
+        lines += [*self._data.findings.remarks, *self._one_sided()]
         distinct = {text.tobytes() for text in self._train.words}
         if n_copies := len(self._train) - len(distinct):
             lines.append(
@@ -107,6 +108,22 @@ class TextTask(ScoredByOutcome, OneOutputPerRow):
                 "may share them; remove the copies"
             )
         return tuple(lines)
+
+    def _one_sided(self) -> list[str]:
+        """Return what having a rationale says about the class, if only some classes have any."""
+        if not self.xstar_dim or not self.outcome.classes:
+            return []
+        has = np.array([region is not None for region in self._train.regions])
+        y, classes = self._y["train"], self.outcome.classes
+        never = [name for label, name in enumerate(classes) if not has[y == label].any()]
+        if not never or len(never) == len(classes):
+            return []
+        others = [name for name in classes if name not in never]
+        return [
+            f"only texts of {list_names(others)} have a rationale, those of {list_names(never)} "
+            "never: whether there is one tells the class. Noise that follows it (het-dropout) "
+            "differs by class in training; trust a gain only if it also beats the shuffled control"
+        ]
 
     @property
     def facts(self) -> tuple[Fact, ...]:
