@@ -6,8 +6,8 @@ kilobytes may be read as gigabytes. All readers open files through this module.
 
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 ALWAYS_READ = 256 * 2**20
 """Number of bytes that any file may expand to."""
@@ -15,9 +15,9 @@ LARGEST_GROWTH = 100
 """Factor by which a larger file may expand."""
 
 
-def largest_content(n_bytes: int) -> int:
+def largest_content(n_bytes: int, always: int | None = None) -> int:
     """Return how many bytes may be read from a file that takes `n_bytes` on disk."""
-    return max(ALWAYS_READ, LARGEST_GROWTH * n_bytes)
+    return max(ALWAYS_READ if always is None else always, LARGEST_GROWTH * n_bytes)
 
 
 def check_regular(path: Path, max_bytes: int | None = None) -> int:
@@ -30,7 +30,7 @@ def check_regular(path: Path, max_bytes: int | None = None) -> int:
     return _size(path.stat(), max_bytes)
 
 
-def open_regular(path: Path, max_bytes: int | None = None) -> BinaryIO:
+def open_regular(path: Path, max_bytes: int | None = None) -> BufferedReader:
     """Open a file for reading; raise an OSError under the conditions of `check_regular`."""
     check_regular(path, max_bytes)
     # It may have been replaced since: O_NONBLOCK, so that opening a named pipe does not wait.
@@ -49,10 +49,8 @@ _BINARY = getattr(os, "O_BINARY", 0)
 def read_regular(path: Path, max_bytes: int | None = None) -> bytes:
     """Return the content of a file; raise an OSError under the conditions of `check_regular`."""
     with open_regular(path, max_bytes) as file:
-        content = file.read() if max_bytes is None else file.read(max_bytes + 1)
-    if max_bytes is not None and len(content) > max_bytes:  # it has grown since it was opened
-        raise OSError(f"it has more than {max_bytes:,} bytes")
-    return content
+        n_bytes = os.fstat(file.fileno()).st_size
+        return file.read(n_bytes)  # and no more, if it grows meanwhile
 
 
 def _size(found: os.stat_result, max_bytes: int | None) -> int:

@@ -26,7 +26,8 @@ from lupi.design import Design as Design
 from lupi.design import Looks as Looks
 from lupi.errors import LupiError
 from lupi.facts import Fact
-from lupi.files import DamagedRecordError, read_json, write_json, write_sealed
+from lupi.files import MAX_RECORD, DamagedRecordError, read_json, write_json, write_sealed
+from lupi.limits import read_regular
 from lupi.record_types import Arm as Arm
 from lupi.record_types import Candidate as Candidate
 from lupi.record_types import ComparisonRecord as ComparisonRecord
@@ -234,7 +235,10 @@ def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:
             warnings.append(f"{error}; the run counts as unfinished: {_RUN_AGAIN}")
     failure, text = folder / "failure.txt", None
     if failure.is_file() and result is None:
-        text = failure.read_text(encoding="utf-8", errors="replace")
+        try:
+            text = read_regular(failure, MAX_RECORD).decode("utf-8", "replace")
+        except OSError as error:
+            text = f"{failure} can't be read: {error}"
     return RunRecord(plan, folder, result, text)
 
 

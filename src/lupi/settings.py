@@ -38,7 +38,8 @@ class Settings(BaseModel):
             return cls.model_validate(raw)
         except ValidationError as error:
             lines = [_explain(cls, detail, where) for detail in error.errors()]
-            raise LupiError("\n".join(line for line in lines if line)) from None
+            text = "\n".join(line for line in lines if line)
+            raise LupiError(text or f"{where}: {error}") from None
 
     def resolved(self) -> dict[str, Any]:
         """Return every setting, defaults included, as plain JSON values."""
@@ -92,7 +93,8 @@ def _follow(
             continue
         annotation = model.model_fields[part].annotation
         choices = get_args(annotation)
-        is_union = get_origin(annotation) in (Union, UnionType)
+        alternatives = [choice for choice in choices if choice is not type(None)]
+        is_union = get_origin(annotation) in (Union, UnionType) and len(alternatives) > 1
         if is_union and parts:
             is_model_error = any(_is_model(c) and c.__name__ == parts[0] for c in choices)
             parts.pop(0)  # the name of the alternative

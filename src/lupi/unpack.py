@@ -65,11 +65,12 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise LupiError(f"{path} can't be read as arrays: {error}") from None
 
 
-def refuse_growth(path: Path) -> None:
-    """Refuse a zip out of which more would come than from honest data."""
+def refuse_growth(path: Path, always: int | None = None) -> None:
+    """Refuse a zip that would expand to more than `always` (256 MiB) and 100 times its size."""
+    check_regular(path)
     with zipfile.ZipFile(path) as file:
         members = file.infolist()
-    n_bytes, most = sum(m.file_size for m in members), largest_content(path.stat().st_size)
+    n_bytes, most = sum(m.file_size for m in members), largest_content(path.stat().st_size, always)
     if n_bytes > most or any(m.compress_type not in METHODS for m in members):
         raise LupiError(
             f"{path} would become {n_bytes:,} bytes, at most {most:,} are read of a file of its "

@@ -221,6 +221,67 @@ def rows_of_many_boxes(path: Path) -> None:
     )
 
 
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(2**40)
+
+
+def xlsx_of_one_far_cell(path: Path) -> None:
+    """8 KB, and 17 billion cells."""
+    import openpyxl  # type: ignore[import-untyped]
+
+    book = openpyxl.Workbook()
+    book.active["A1"], book.active["XFD1048576"] = "a", 1
+    book.save(path)
+
+
+def parquet_of_one_long_text(path: Path) -> None:
+    """60 KB, and 20 GB of text."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    once = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(20_000, np.int32)), pa.array(["x" * 1_000_000])
+    )
+    table = pa.table({"a": once})
+    parquet.write_table(table, path, compression="zstd", store_schema=False)
+
+
+def zip_of_deep_names(path: Path) -> None:
+    """400 KB, and 4 GB of names of folders."""
+    with zipfile.ZipFile(path, "w") as file:
+        for i in range(6):
+            file.writestr("a/" * 32_000 + f"{i}.png", b"")
+
+
+def yaml_of_base_60(path: Path) -> None:
+    path.write_text("a: !!int 1" + ":1" * 500_000)
+
+
+def onnx_elsewhere(path: Path) -> None:
+    """A graph whose weights are in another file."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
+    weight.ClearField("float_data")
+    weight.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", "/etc/passwd"), ("length", "4")):
+        weight.external_data.add(key=key, value=value)
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["b"]) for n in ("x", "output")]
+    node = helper.make_node("Add", ["x", "w"], ["output"])
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:], [weight])
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+
+
 YAML = ("from lupi.settings import read_yaml, override", "override(read_yaml(path), [])")
 ARRAYS = ("from lupi.unpack import read_arrays", "read_arrays(path)")
 TREE = (
@@ -257,16 +318,21 @@ SHARD_ROWS = (
     "_read_rows(name, sha256, (50_000, 1, 1), 8, 'crop')",
 )
 TEXT = ("from lupi_paper.translation.text.parallel_text import read_lines", "read_lines(path)")
+TREE_OF = (TREE[0], "open_tree(path).folders")
+FOLDER = (TREE[0], "open_tree(path.parent).read(path.name)")
+WEIGHTS = ("from lupi.train.checkpoint import load_weights", "load_weights(path)")
+ONNX = ("from lupi.ship.onnx_file import OnnxNetwork", "OnnxNetwork(path)")
+CONTENT = ("from lupi.loaders.content import fingerprint_of", "fingerprint_of([path])")
 RECORD = ("from lupi.files import read_json", "read_json(path)")
 BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
     (yaml_laughs, ".yaml", YAML, "expands to more than 100,000 values"),
     (yaml_merges, ".yaml", YAML, "expands to more than 100,000 values"),
     (yaml_circle, ".yaml", YAML, "an alias contains itself"),
     (yaml_depth, ".yaml", YAML, "nested too deeply"),
-    (yaml_endless, ".yaml", YAML, "longer than 1,048,576 characters"),
+    (yaml_endless, ".yaml", YAML, "a device, a pipe or a socket"),
     (png_100_megapixels, ".png", IMAGE, "BadImageError"),
     (png_100_megapixels, ".streamed.png", STREAMED, "BadImageError"),
-    (shard_of_a_header, "", SHARD, "'000000000.png' is not a file of at most 536,870,912 bytes"),
+    (shard_of_a_header, "", SHARD, "it is sparse: 8,589,934,592 bytes"),
     (shard_of_a_large_image, "", SHARD, "is not a file of at most 536,870,912 bytes"),
     (shard_of_a_cut_image, "", SHARD, "it is cut off in '000000000.png'"),
     (rows_of_many_boxes, "", SHARD_ROWS, "has 50,000 boxes of one image: too many"),
@@ -282,6 +348,24 @@ BOMBS: list[tuple[Callable[[Path], None], str, tuple[str, str], str]] = [
     (json_depth, ".json", COCO, "is not JSON"),
     (json_many_digits, ".json", COCO, "is not JSON"),
     (json_depth, ".record.json", RECORD, "can't be read as a record"),
+    (yaml_of_base_60, ".yaml", YAML, "is not a number"),
+    (xlsx_of_one_far_cell, ".xlsx", TABLE, "more than 10,000,000 cells"),
+    (parquet_of_one_long_text, ".parquet", TABLE, "which would expand to"),
+    (zip_of_deep_names, ".zip", TREE_OF, "32,001 folders deep"),
+    (onnx_elsewhere, ".onnx", ONNX, "it refers to other files"),
+    *(
+        (make, suffix, reader, expected)
+        for make, expected in (
+            (endless, "a device, a pipe or a socket"),
+            (pipe, "a device, a pipe or a socket"),
+            (sparse, "it is sparse"),
+        )
+        for suffix, reader in (
+            (".csv", TABLE), (".csv.gz", TABLE), (".jsonl", TABLE), (".parquet", TABLE),
+            (".xlsx", TABLE), (".npz", ARRAYS), (".yaml", YAML), (".json", RECORD),
+            (".safetensors", WEIGHTS), (".onnx", ONNX), (".png", FOLDER), (".txt", CONTENT),
+        )
+    ),
     (csv_of_one_quote, ".csv", TABLE, "can't be read as CSV"),
 ]  # fmt: skip
 

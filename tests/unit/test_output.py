@@ -12,7 +12,8 @@ import yaml
 from rich.text import Text
 
 from conftest import Here
-from lupi.interface.plain import PlainConsole, visible
+from lupi.escapes import visible
+from lupi.interface.plain import PlainConsole
 from made_table import HEADER, rows
 from small_comparison import RAW
 from the_command import environment, started

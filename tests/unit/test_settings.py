@@ -22,12 +22,13 @@ class Part(Settings):
 class Whole(Settings):
     parts: dict[str, Part] = {}  # noqa: RUF012  # pydantic copies it
     part: Part = Part()
+    other: Part | None = None
 
 
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ({"prt": {}}, "top.prt: no such key; did you mean `part`? Known here: part, parts"),
+        ({"prt": {}}, "top.prt: no such key; did you mean `part`? Known here: other, part, parts"),
         (
             {"part": {"rat": 1}},
             "top.part.rat: no such key; did you mean `rate`? Known here: prior, rate",
@@ -43,6 +44,8 @@ class Whole(Settings):
         ),
         ({"part": {"prior": {}}}, "top.part.prior.outside: is required"),
         ({"part": {"prior": "big"}}, "top.part.prior: got 'big'; input should be a valid number"),
+        ({"other": {"rate": 2}}, "top.other.rate: got 2; input should be less than or equal to 1"),
+        ({"other": {"rat": 2}}, "top.other.rat: no such key; did you mean `rate`?"),
         ({"part": 3}, "top.part: got 3; input should be a valid dictionary"),
         ([], "top: expected keys and values, got []"),
     ],

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
 
+from lupi.escapes import visible
 from lupi.interface.console import print_message
-from lupi.interface.plain import PlainConsole, visible
+from lupi.interface.plain import PlainConsole
 
 if TYPE_CHECKING:
     from lupi.interface.result import Comparison

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lupi.errors import LupiError
+from lupi.limits import open_regular
 
 
 def fingerprint_of(paths: Iterable[Path]) -> str:
@@ -17,7 +18,7 @@ def fingerprint_of(paths: Iterable[Path]) -> str:
 
 def _sum(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return hashlib.file_digest(file, "sha256").digest()
     except FileNotFoundError:
         raise LupiError(f"{path} does not exist") from None

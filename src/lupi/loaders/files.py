@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from pydantic import Field, field_validator
 
 from lupi.errors import LupiError
+from lupi.limits import largest_content, open_regular
 from lupi.loaders.content import fingerprint_of
 from lupi.loaders.parquet import parquet_columns, parquet_rows, read_parquet
 from lupi.loaders.subsets import some_rows
@@ -45,6 +46,10 @@ MAX_CELL = 2**24
 """Characters of one cell: beyond it, a quotation mark was probably never closed."""
 N_OBJECTS = 100
 """Objects of a JSON lines file that may lack a column before it counts as missing."""
+MAX_EXCEL_CELLS = 10_000_000
+"""Cells of a sheet, empty ones included."""
+ALWAYS_READ_EXCEL = 32 * 2**20
+"""Bytes that a small Excel file may expand to; XML takes long to read."""
 MAX_CHARACTERS = 2**31
 """Characters of all cells that `read_rows` yields."""
 
@@ -260,7 +265,8 @@ def _read_excel(path: Path, header: bool) -> "pd.DataFrame":
     import pandas as pd
 
     try:
-        refuse_growth(path)
+        refuse_growth(path, ALWAYS_READ_EXCEL)
+        _count_cells(path)
         frame = pd.read_excel(path, header=None, engine="openpyxl")
     except ImportError:
         raise LupiError(
@@ -277,6 +283,31 @@ def _read_excel(path: Path, header: bool) -> "pd.DataFrame":
     frame = frame.iloc[1:].reset_index(drop=True).infer_objects()
     frame.columns = pd.Index(column_names(first))
     return frame
+
+
+def _count_cells(path: Path) -> None:
+    """Refuse a sheet that has more cells from A1 to its last one than are read.
+
+    A sheet with one cell in its last corner takes kilobytes, and has 17 billion cells.
+    """
+    import openpyxl  # type: ignore[import-untyped]
+
+    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    try:
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()
+        n_columns = n_rows = 0
+        for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+            filled = next((i for i in range(len(row), 0, -1) if row[i - 1] is not None), 0)
+            if filled:
+                n_rows, n_columns = number, max(n_columns, filled)
+            if n_rows * n_columns > MAX_EXCEL_CELLS:
+                raise LupiError(
+                    f"table {path} has more than {MAX_EXCEL_CELLS:,} cells from A1 to the last "
+                    "cell; delete what is far from the table, or save it as CSV"
+                )
+    finally:
+        book.close()
 
 
 def _read_csv(path: Path, dialect: Dialect) -> "pd.DataFrame":
@@ -340,11 +371,11 @@ def read_rows(
         rows = _excel_rows(path, columns, optional)
     else:
         rows = rows_in(_opened(path), str(path), columns, optional, dialect)
-    n_characters = 0
+    n_characters, most = 0, min(MAX_CHARACTERS, largest_content(path.stat().st_size))
     for row in rows:
         n_characters += sum(len(cell) for cell in row.cells.values() if isinstance(cell, str))
-        if n_characters > MAX_CHARACTERS:
-            raise LupiError(f"{path} has more than {MAX_CHARACTERS:,} characters; use fewer rows")
+        if n_characters > most:
+            raise LupiError(f"{path} has more than {most:,} characters; use fewer rows")
         yield row
 
 
@@ -517,7 +548,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         if path.suffix.lower() == ".gz":
             return io.BytesIO(read_gzip(path))
-        return path.open("rb")
+        return open_regular(path)
     except FileNotFoundError:
         raise LupiError(f"{path} does not exist") from None
     except OSError as error:

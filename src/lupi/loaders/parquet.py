@@ -1,5 +1,6 @@
 """Rows of Parquet files: the columns that are wanted, all rows or some drawn at random."""
 
+import io
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from lupi.errors import LupiError
+from lupi.limits import ALWAYS_READ, check_regular, largest_content
 from lupi.loaders.subsets import some_rows
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def read_parquet(
     wanted = [name for name in _columns(path, file) if columns is None or name in columns]
     n_rows = file.metadata.num_rows
     n_read = n_rows if max_rows is None else min(n_rows, max_rows)
+    _refuse_growth(path, path.stat().st_size, wanted, n_read, f"table {path}")
     if n_read * len(wanted) > MAX_VALUES:
         raise LupiError(
             f"table {path} says that it has {n_rows:,} rows of {len(wanted)} columns; at most "
@@ -70,9 +73,53 @@ def _opened(path: Path) -> Any:
     from pyarrow.parquet import ParquetFile
 
     try:
+        check_regular(path)
         return ParquetFile(path)
     except Exception as error:  # a hostile file may raise anything inside pyarrow
         raise LupiError(f"table {path} can't be read as Parquet: {error}") from None
+
+
+def _refuse_growth(
+    source: Path | BinaryIO, n_bytes: int, columns: list[str], n_rows: int, where: str
+) -> None:
+    """Refuse a small file that would expand to more than is read from one of its size.
+
+    A column may store one value for all rows, and so may a text of megabytes.
+    """
+    most = largest_content(n_bytes)
+    expanded = 8 * n_rows * len(columns)
+    if expanded <= most and n_bytes < ALWAYS_READ // 4:
+        try:
+            expanded += _text_bytes(source, columns, most)
+        except Exception as error:  # a hostile file may raise anything inside pyarrow
+            raise LupiError(f"{where} can't be read as Parquet: {error}") from None
+    if expanded > most:
+        raise LupiError(
+            f"{where} has {n_rows:,} rows of {len(columns)} columns, which would expand to "
+            f"{expanded:,} bytes; at most {most:,} are read from a file of its size: save it "
+            "without compression, or draw some of the rows (task.max_rows)"
+        )
+
+
+def _text_bytes(source: Path | BinaryIO, columns: list[str], most: int) -> int:
+    """Return the bytes of all texts without making them; stop where there are more than `most`."""
+    import pyarrow as pa
+    from pyarrow import compute
+    from pyarrow.parquet import ParquetFile
+
+    kinds = {name: ParquetFile(source).schema_arrow.field(name).type for name in columns}
+    values = {n: k.value_type if pa.types.is_dictionary(k) else k for n, k in kinds.items()}
+    texts = [n for n, k in values.items() if pa.types.is_string(k) or pa.types.is_binary(k)]
+    n_bytes = 0
+    if texts:
+        file = ParquetFile(source, read_dictionary=texts)
+        for batch in file.iter_batches(columns=texts):
+            for column in batch.columns:
+                lengths = compute.binary_length(column.dictionary).take(column.indices)
+                n_bytes += compute.sum(lengths).as_py() or 0
+            if n_bytes > most:
+                break
+    return n_bytes
 
 
 def _columns(path: Path, file: Any) -> list[str]:
@@ -97,6 +144,7 @@ def parquet_rows(
     except Exception as error:  # a hostile file may raise anything inside pyarrow
         raise LupiError(f"{where} can't be read as Parquet: {error}") from None
     kept = keep(names)
+    _refuse_growth(content, content.seek(0, io.SEEK_END), kept, n_rows, where)
     if n_rows * len(kept) > MAX_VALUES:
         raise LupiError(f"{where} declares {n_rows:,} rows; use fewer rows")
     batches = file.iter_batches(256, columns=kept)

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
+from lupi.limits import read_regular
 from lupi.networks.pooling import join_maps
 from lupi.networks.pretrained import EFFICIENTNET, load_network, untrained_efficientnet
 
@@ -226,7 +227,7 @@ def _pixel_statistics(model: str) -> tuple[tuple[float, ...], tuple[float, ...]]
     if not path.exists():
         return (0.5,) * 3, (0.5,) * 3
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = json.loads(read_regular(path))
         return tuple(map(float, raw["image_mean"])), tuple(map(float, raw["image_std"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise LupiError(f"network.model: {path} can't be read: {error}") from None

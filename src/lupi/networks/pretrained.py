@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
+from lupi.limits import check_regular
 from lupi.noise.sites import layer_inputs, linear_layers
 
 EFFICIENTNET = "efficientnet-lite0"
@@ -35,6 +36,7 @@ def load_network(name: str, weights: Path | None = None) -> nn.Module:
     net = _efficientnet() if name == EFFICIENTNET else _made_by(name)
     if weights is not None:
         try:
+            check_regular(weights)
             net.load_state_dict(load_file(weights))
         except (OSError, SafetensorError, RuntimeError) as error:
             raise LupiError(f"{weights} can't be loaded into {name}: {error}") from None

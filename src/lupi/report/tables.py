@@ -2,9 +2,9 @@
 
 import csv
 import io
-import re
 from collections.abc import Callable
 
+from lupi.escapes import csv_cell, markdown_text
 from lupi.report.numbers import NOTHING, half_width, score, unit
 from lupi.report.terminal import MARKS, marks_text
 from lupi.verdict.summary import Cell, Summary
@@ -51,8 +51,8 @@ def markdown(summary: Summary) -> str:
         [arm.name, *(_entry(cell, summary.metric) for cell in arm.cells)] for arm in summary.arms
     ]
     rows = [heads, ["---", *["---:"] * len(summary.sizes)], *lines]
-    table = "\n".join("| " + " | ".join(_markdown_text(c) for c in row) + " |" for row in rows)
-    return f"{_markdown_text(summary.headline)}\n\n{table}\n\n{_note(summary)}\n"
+    table = "\n".join("| " + " | ".join(markdown_text(c) for c in row) + " |" for row in rows)
+    return f"{markdown_text(summary.headline)}\n\n{table}\n\n{_note(summary)}\n"
 
 
 def latex(summary: Summary) -> str:
@@ -110,7 +110,7 @@ def csv_text(summary: Summary) -> str:
                 if saved is not None:
                     row |= {name: saved.factor, f"{name}_reach": saved.reach}
                     row[f"{name}_low"], row[f"{name}_high"] = saved.interval or (None, None)
-            writer.writerow(row)
+            writer.writerow({name: csv_cell(value) for name, value in row.items()})
     return stream.getvalue()
 
 
@@ -141,10 +141,6 @@ def _note(summary: Summary) -> str:
     marks = marks_text(summary)
     text = f"{unit(summary.metric)} on test data: mean ± half the 95 % interval over seeds."
     return text + (f" Verdicts: {marks}." if marks else "")
-
-
-def _markdown_text(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text).replace("\n", " ")
 
 
 LATEX_ESCAPES = {

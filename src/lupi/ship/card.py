@@ -9,6 +9,7 @@ from typing import Any
 
 from lupi import __version__
 from lupi.errors import LupiError
+from lupi.escapes import markdown_code, markdown_text
 from lupi.methods.registry import find_method
 from lupi.records import Metric, read_comparison, read_result
 from lupi.ship.description import Description
@@ -31,7 +32,7 @@ def model_card(
     judged = _comparison_of(run_folder)
     name = judged[0].comparison if judged else settings.task.name
     lines = [
-        f"# {name}: {settings.method}, n = {settings.size}, seed {settings.seed}",
+        f"# {markdown_text(name)}: {settings.method}, n = {settings.size}, seed {settings.seed}",
         "",
         _purpose(description),
         "",
@@ -48,7 +49,8 @@ def model_card(
         "",
         "## This export",
         "",
-        f"- Format {format_}, written by lupi {__version__} from run `{run_folder.name}`.",
+        f"- Format {format_}, written by lupi {__version__} from run "
+        f"{markdown_code(run_folder.name)}.",
         f"- Outputs compared with the original's on {n_rows} test rows: largest difference "
         f"{difference:.2g}.",
         "- `student.json` describes the preprocessing and the outputs; `manifest.json` "
@@ -63,11 +65,11 @@ def model_card(
 
 def _purpose(description: Description) -> str:
     target = description.target
-    what = f"`{target.name}`" if target.name else "the class"
+    what = markdown_code(target.name) if target.name else "the class"
     if target.kind == "regression":
         what += ", with a standard deviation,"
     else:
-        shown = ", ".join(target.classes[:10])
+        shown = ", ".join(map(markdown_text, target.classes[:10]))
         more = f", … ({len(target.classes)} classes)" if len(target.classes) > 10 else ""
         what += f" ({shown}{more})"
     if description.images is not None:
@@ -75,20 +77,20 @@ def _purpose(description: Description) -> str:
         return f"Predicts {what} of an image, resized to {side}x{side} pixels."
     if description.texts is not None:
         return f"Predicts {what} of a text."
-    columns = ", ".join(f"`{column.name}`" for column in description.encoder().columns)
+    columns = ", ".join(markdown_code(column.name) for column in description.encoder().columns)
     return f"Predicts {what} of a row of a table from {columns}."
 
 
 def _training(settings: RunSettings) -> Iterator[str]:
     task, method = settings.task, find_method(settings.method)
     data = getattr(task, "path", None) or getattr(task, "root", None)
-    of = f" of `{Path(data).name}`" if data else ""
+    of = f" of {markdown_code(Path(data).name)}" if data else ""
     yield f"- {settings.size} training rows{of} (task `{task.name}`), seed {settings.seed}."
     yield f"- Method `{method.name}`: {method.summary}."
     if not method.uses_xstar:
         yield "- Training did not use privileged information (x*)."
         return
-    named = ", ".join(f"`{column}`" for column in getattr(task, "privileged", ()))
+    named = ", ".join(markdown_code(column) for column in getattr(task, "privileged", ()))
     region = "the region of the object in each training image (a box or a mask)"
     what = named or ("the rationale of each text" if task.name == "text" else region)
     real = "" if settings.control == "real" else f" ({settings.control}, as a control)"
@@ -112,7 +114,11 @@ def _scores(result: dict[str, Any]) -> Iterator[str]:
     yield "|---|---|---|---|"
     for key, value in metrics.get("test", {}).items():
         others = metrics.get("val", {}).get(key), value, trivial.get(key)
-        yield f"| {key} | " + " | ".join("–" if v is None else f"{v:.4g}" for v in others) + " |"
+        yield (
+            f"| {markdown_text(key)} | "
+            + " | ".join("–" if v is None else f"{v:.4g}" for v in others)
+            + " |"
+        )
     if result.get("collapsed"):
         yield ""
         yield "The noise of this run did not depend on x* (collapsed): x* had no effect."
@@ -123,29 +129,31 @@ def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
         yield "This run is not part of a comparison, so it is unknown whether x* helped."
         return
     summary, arm, cell = judged
-    yield f"**Did x\\* help?** {summary.headline}"
+    yield f"**Did x\\* help?** {markdown_text(summary.headline)}"
     yield ""
     if cell.mean is not None:
         interval = ""
         if cell.interval is not None:
             interval = f", 95 % interval {cell.interval[0]:.4g} to {cell.interval[1]:.4g}"
         yield (
-            f"Test {summary.metric} of `{arm}` at n = {cell.size} over {cell.n_seeds} seed(s): "
-            f"mean {cell.mean:.4g}{interval}. Verdict: {cell.verdict}. If this run was chosen as "
-            "the best of them, expect the mean score on new data, not its own."
+            f"Test {markdown_text(summary.metric)} of {markdown_code(arm)} at n = {cell.size} "
+            f"over {cell.n_seeds} seed(s): mean {cell.mean:.4g}{interval}. Verdict: "
+            f"{cell.verdict}. If this run was chosen as the best of them, expect the mean score "
+            "on new data, not its own."
         )
         yield ""
     if cell.scope is not None:
-        yield f"The verdict applies to {cell.scope}."
+        yield f"The verdict applies to {markdown_text(cell.scope)}."
         yield ""
     for difference in cell.differences:
         interval = interval_text(difference, Metric(summary.metric))
         yield (
-            f"- against `{difference.other}`: {signed(difference.mean, Metric(summary.metric))} "
+            f"- against {markdown_code(difference.other)}: "
+            f"{signed(difference.mean, Metric(summary.metric))} "
             f"(95 % interval {interval}; + is better)"
         )
     for warning in summary.warnings:
-        yield f"- warning: {warning}"
+        yield f"- warning: {markdown_text(warning)}"
 
 
 def _limits(description: Description, result: dict[str, Any]) -> Iterator[str]:
@@ -163,7 +171,7 @@ def _limits(description: Description, result: dict[str, Any]) -> Iterator[str]:
             "of the training rows."
         )
     if result.get("status") != "finished":
-        yield f"- Training ended as “{result.get('status')}”."
+        yield f"- Training ended as “{markdown_text(str(result.get('status')))}”."
 
 
 def _comparison_of(run_folder: Path) -> tuple[Summary, str, Cell] | None:

@@ -13,7 +13,7 @@ from torch import nn
 from lupi.errors import LupiError
 from lupi.loaders.files import Dialect, TextFormat
 from lupi.loaders.images.decode import Fit
-from lupi.loaders.tables.encoder import TableEncoder
+from lupi.loaders.tables.encoder import Column, ColumnKind, TableEncoder
 from lupi.methods.registry import find_method
 from lupi.networks.backbones import Source, empty_backbone
 from lupi.networks.map_student import with_backbone
@@ -41,7 +41,7 @@ class TextFiles(TextFormat):
     """Column with the texts, in a file with columns."""
     tags: tuple[str, ...] = ()
     """Tags to remove from texts; in training they marked rationales."""
-    max_length: int = Field(ge=1)
+    max_length: int = Field(ge=1, le=1_000_000)
     """Maximum number of words of a text."""
     words: tuple[str, ...] = Field(min_length=1, max_length=1_000_000)
     """Known words; their indices start at 1, and 0 is any other word."""
@@ -65,6 +65,36 @@ class PretrainedPart(Settings):
         return Source(self.name, self.model, self.checksum, self.config)
 
 
+class ColumnEncoding(Settings):
+    """How a column of a table is converted to numbers; see `lupi.loaders.tables.encoder`."""
+
+    name: str
+    kind: ColumnKind
+    categories: tuple[str, ...] = ()
+    indicator: bool = False
+    shift: tuple[float, ...] = ()
+    factor: tuple[float, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> "ColumnEncoding":
+        width = Column(**dict(self)).width
+        if len(self.shift) != width or len(self.factor) != width:
+            raise ValueError(f"expected {width} values of shift and factor")
+        return self
+
+
+class Features(Settings):
+    """The columns from which a student predicts, in order."""
+
+    columns: tuple[ColumnEncoding, ...] = Field(min_length=1, max_length=100_000)
+
+    @model_validator(mode="after")
+    def _has_distinct_names(self) -> "Features":
+        if len({column.name for column in self.columns}) < len(self.columns):
+            raise ValueError("two columns have the same name")
+        return self
+
+
 class Target(Settings):
     """The meaning of the outputs: logits of classes, or mean and log-variance of a number."""
 
@@ -74,6 +104,14 @@ class Target(Settings):
     mean: float = 0.0
     std: float = 1.0
     """Standard deviation of the target; the outputs refer to the standardised target."""
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> "Target":
+        if self.kind == "classification" and len(set(self.classes)) < max(len(self.classes), 1):
+            raise ValueError("a classifier needs classes with distinct names")
+        if self.std <= 0:
+            raise ValueError("std must be positive")
+        return self
 
     @property
     def n_outputs(self) -> int:
@@ -99,8 +137,7 @@ class Description(Settings):
     images: ImageFiles | None = None
     csv: Dialect = Dialect()
     """How the training table was read."""
-    features: dict[str, Any] | None = None
-    """The JSON of a `TableEncoder`."""
+    features: Features | None = None
     texts: TextFiles | None = None
     backbone: PretrainedPart | None = None
     """The pretrained part of a student for images."""
@@ -125,14 +162,8 @@ class Description(Settings):
 
     def encoder(self) -> TableEncoder:
         """Return the encoder of table rows."""
-        try:
-            encoder = TableEncoder.from_json(self.features or {})
-            whole = all(len(c.shift) == len(c.factor) == c.width for c in encoder.columns)
-        except (KeyError, TypeError):
-            whole = False
-        if not whole:
-            raise LupiError("features: not the encoding of columns that lupi writes")
-        return encoder
+        assert self.features is not None  # of a student for rows
+        return TableEncoder(tuple(Column(**dict(column)) for column in self.features.columns))
 
     def build(self) -> nn.Module:
         """Build the network from inputs to outputs, its weights to be loaded from a file."""

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from lupi.errors import LupiError
+from lupi.limits import read_regular
 from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
 from lupi.loaders.images.layouts.index import has_image_suffix
+from lupi.loaders.images.layouts.trees import MAX_FILE_BYTES
 from lupi.loaders.images.windows import Cropping
 from lupi.ship.description import ImageFiles
 
@@ -29,7 +31,7 @@ def find_images(inputs: Iterable[Path]) -> Iterator[Path]:
 def encode_image(path: Path, how: ImageFiles) -> Tensor:
     """Return the pixels of a file, (C, size, size) in [0, 1]; raise BadImageError for bad files."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path, MAX_FILE_BYTES)
     except OSError as error:
         raise BadImageError(error.strerror or str(error)) from None
     with image_size_limit():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lupi.errors import LupiError
 from lupi.files import read_json, write_json
+from lupi.limits import open_regular
 
 MANIFEST = "manifest.json"
 
@@ -46,5 +47,8 @@ def check_manifest(folder: Path, used: Iterable[str]) -> None:
 
 
 def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with open_regular(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise LupiError(f"{path} can't be read: {error}") from None

@@ -1,6 +1,7 @@
 """Students as ONNX files, written by torch and read by onnxruntime (extra `lupi[onnx]`)."""
 
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,8 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
+from lupi.limits import read_regular
 
 INPUT, OUTPUT = "x", "output"
+MAX_BYTES = 2**31
+"""Of a file; larger ones can't be ONNX, whose format is protobuf."""
+EXTERNAL_DATA = re.compile(rb"(?:\n|\x8a\x80*\x00)(?:\x08|\x88\x80*\x00)location")
+"""How a tensor names the file that contains it: the key `location` of a protobuf entry."""
 N_WORDS = 8
 """Of the texts that torch looks at: it takes an LSTM apart word by word."""
 
@@ -68,12 +74,14 @@ class OnnxNetwork:
         options.intra_op_num_threads = n_threads
         options.log_severity_level = 3
         try:
+            content = read_regular(path, MAX_BYTES)
+            if EXTERNAL_DATA.search(content):
+                raise OSError("it refers to other files, which lupi never writes")
             self._session = onnxruntime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
+                content, options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # onnxruntime's errors have no common class
-            reason = str(error).splitlines()[0]
-            raise LupiError(f"{path} can't be read as an ONNX student: {reason}") from None
+            raise LupiError(f"{path} can't be read as an ONNX student: {_line(error)}") from None
         ends = [[end.name for end in self._session.get_inputs()]]
         ends.append([end.name for end in self._session.get_outputs()])
         if ends != [[INPUT], [OUTPUT]]:
@@ -84,8 +92,15 @@ class OnnxNetwork:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the outputs of rows."""
-        (output,) = self._session.run([OUTPUT], {INPUT: x.numpy()})
-        return torch.from_numpy(output)
+        try:
+            (output,) = self._session.run([OUTPUT], {INPUT: x.numpy()})
+            return torch.from_numpy(output)
+        except Exception as error:  # of a graph that is not the one lupi wrote
+            raise LupiError(f"the ONNX student can't be applied: {_line(error)}") from None
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @contextmanager

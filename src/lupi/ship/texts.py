@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from lupi.errors import LupiError
-from lupi.loaders.files import SUFFIXES, read_rows, resolve, suffix_of
+from lupi.loaders.files import SUFFIXES, read_lines, read_rows, resolve, suffix_of
 from lupi.loaders.text.texts import as_text, remove_tags
 from lupi.loaders.text.tokens import split_words
 from lupi.loaders.text.word_vocabulary import WordVocabulary
@@ -53,11 +53,8 @@ class TextEncoder:
     def read(self, path: Path, batch_size: int) -> Iterator[EncodedTexts]:
         """Read a file like the training texts, or one text per line (.txt)."""
         if path.suffix.lower() in ONE_PER_LINE or suffix_of(path) not in SUFFIXES:
-            try:
-                with path.open(encoding=self._how.encoding) as lines:
-                    yield from self.read_lines(lines, str(path), batch_size)
-            except OSError as error:
-                raise LupiError(f"{path} can't be read: {error.strerror}") from None
+            lines = read_lines(path, self._how.encoding)
+            yield from self.read_lines(lines, str(path), batch_size)
             return
         how = resolve(path, self._how.dialect, [self._how.column])
         rows = read_rows(path, [self._how.column], dialect=how)

@@ -25,6 +25,7 @@ from lupi.files import (
     rewrite_rows,
     write_whole,
 )
+from lupi.limits import check_regular
 from lupi.train.processes import Processes
 
 SECONDS_BETWEEN = 5.0
@@ -178,6 +179,7 @@ def load_state(path: Path) -> dict[str, Any]:
 
 def _load(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read tensors and metadata. Files that others wrote may have no checksum."""
+    check_regular(path)
     with safe_open(path, framework="pt") as file:
         metadata: dict[str, str] = file.metadata() or {}
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118

@@ -114,7 +114,7 @@ def test_other_encodings_are_read_if_named(tmp_path: Path) -> None:
 
 
 def test_no_file_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lupi.unpack.ALWAYS_READ", 1000)
+    monkeypatch.setattr("lupi.limits.ALWAYS_READ", 1000)
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"review\n" + b"x" * 10_000_000))
     with pytest.raises(LupiError, match="would come out of it"):

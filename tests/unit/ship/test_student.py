@@ -154,7 +154,7 @@ def _torn_encoder(folder: Path) -> None:
         (_other_shape, r"head.out.bias is torch.float32 \(5,\), expected torch.float32 \(2,\)"),
         (_huge, "weights of another network"),
         (_unknown_key, "code: no such key"),
-        (_torn_encoder, "not the encoding of columns that lupi writes"),
+        (_torn_encoder, "expected . values of shift and factor"),
     ],
 )
 def test_a_foreign_file_is_refused(

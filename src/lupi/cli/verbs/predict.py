@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.progress import Progress, TextColumn
 
+from lupi.escapes import csv_cell, visible
 from lupi.interface.console import print_message, stderr
 
 if TYPE_CHECKING:
@@ -114,21 +115,28 @@ def _lines() -> Iterator[str]:
 
 def _write_json(predictions: "list[Prediction]") -> None:
     for prediction in predictions:
-        print(json.dumps(prediction, ensure_ascii=False, allow_nan=False))
+        _write(json.dumps(prediction, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _write(text: str) -> None:
+    """Write to stdout as it is, but to a terminal without control characters."""
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
 
 def _csv_writer() -> "Callable[[list[Prediction]], None]":
     """Return what writes predictions, and the names of the columns before the first."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
     has_head = False
 
     def write(predictions: "list[Prediction]") -> None:
         nonlocal has_head
         rows = [_flat(prediction) for prediction in predictions]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
         if not has_head:
-            writer.writerow(rows[0])
+            writer.writerow(map(csv_cell, rows[0]))
             has_head = True
-        writer.writerows(row.values() for row in rows)
+        writer.writerows(map(csv_cell, row.values()) for row in rows)
+        _write(text.getvalue())
 
     return write
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.facts import Fact
+from lupi.limits import read_regular
 from lupi.loaders.findings import Finding, Findings, OnBad
 from lupi.loaders.images.decode import Fit, image_size_limit
 from lupi.loaders.images.layouts.holdout import hold_out
@@ -120,7 +121,7 @@ def load(
 
 def _open(folder: Path, findings: Findings) -> Loaded:
     try:
-        about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        about = json.loads(read_regular(folder / ABOUT))
         findings.bad = [Finding(**finding) for finding in about["bad"]]
         findings.notes = [Finding(**finding) for finding in about["notes"]]
         arrays = {path.stem: open_memmap(path, mode="r") for path in folder.glob("*.npy")}

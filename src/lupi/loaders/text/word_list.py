@@ -7,7 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
+from lupi.limits import read_regular
 from lupi.loaders.text.tokens import split_words
+
+MAX_BYTES = 16 * 2**20
+"""Of a list of words."""
 
 
 def read_word_list(path: Path | None, lexemes: Mapping[str, int]) -> NDArray[np.int64] | None:
@@ -18,7 +22,7 @@ def read_word_list(path: Path | None, lexemes: Mapping[str, int]) -> NDArray[np.
     if path is None:
         return None
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_regular(path, MAX_BYTES).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise LupiError(f"lexicon: {path} can't be read as UTF-8 text: {error}") from None
     words = {word for line in lines if line[:1] not in "#;" for word in split_words(line)}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lupi.errors import LupiError
+from lupi.limits import read_regular
 from lupi.unpack import read_gzip
 
 
@@ -53,7 +54,7 @@ def find_text(root: Path, name: str) -> Path:
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a UTF-8 file; only a newline ends one, as in other tools."""
     try:
-        raw = read_gzip(path) if path.suffix == ".gz" else path.read_bytes()
+        raw = read_gzip(path) if path.suffix == ".gz" else read_regular(path)
     except OSError as error:
         raise LupiError(f"{path} can't be read: {error}") from None
     lines = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 from lupi.errors import LupiError
 from lupi.files import write_text, write_whole
+from lupi.limits import read_regular
 
 PAD, UNKNOWN, START, END = range(4)
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
@@ -156,8 +157,8 @@ def load_vocabulary(folder: Path, side: Side) -> Vocabulary:
     words, pieces = folder / f"{side}.words.txt", folder / f"{side}.pieces.model"
     try:
         if not pieces.exists():
-            return Words(words.read_text(encoding="utf-8").split("\n")[:-1])
-        vocabulary = Pieces(pieces.read_bytes())
+            return Words(read_regular(words).decode("utf-8").split("\n")[:-1])
+        vocabulary = Pieces(read_regular(pieces))
     except (OSError, UnicodeDecodeError, RuntimeError) as error:
         raise LupiError(f"{folder} has no {side} vocabulary that can be read: {error}") from None
     if len(vocabulary) <= len(SPECIAL):

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Protocol
 
 from lupi.errors import LupiError
+from lupi.limits import read_regular
 from lupi.unpack import read_member
 
+MAX_DEPTH = 100
+"""Maximum number of folders around a member of a zip."""
 MAX_FILE_BYTES = 512 * 2**20
 """Maximum size of a file, which protects against zip bombs."""
 
@@ -55,6 +58,8 @@ def open_tree(root: Path) -> Tree:
             return FolderTree(root)
         except OSError as error:
             raise LupiError(f"task.root: can't list {root}: {error}") from None
+        except RecursionError:
+            raise LupiError(f"task.root: folders in {root} are nested too deeply") from None
     if root.is_file() and zipfile.is_zipfile(root):
         return ZipTree(root)
     found = "is neither" if root.exists() else "does not exist"
@@ -98,9 +103,7 @@ class FolderTree:
 
     def read(self, name: str) -> bytes:
         """Return the content of a file."""
-        path = self.root / name
-        _check_size(name, path.stat().st_size)
-        return path.read_bytes()
+        return read_regular(self.root / name, MAX_FILE_BYTES)
 
 
 class ZipTree:
@@ -200,6 +203,8 @@ def with_outside(tree: Tree, given: Iterable[str | None]) -> Tree:
 
 def _refuse_escape(root: Path, name: str) -> None:
     parts = name.replace("\\", "/").split("/")
+    if len(parts) > MAX_DEPTH:
+        raise LupiError(f"{root} has a member that is {len(parts):,} folders deep: {name[:80]}…")
     if parts[0] == "" or ".." in parts or ":" in parts[0]:  # absolute, upwards, or a drive
         raise LupiError(
             f"{root} has a member named {name!r}, which points outside the zip; "

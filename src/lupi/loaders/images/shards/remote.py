@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lupi.errors import LupiError
+from lupi.limits import open_regular
 from lupi.permission import require_permission
 
 PIECE = 2**20
@@ -30,7 +31,7 @@ def open_file(root: str, name: str) -> Any:
     """Open a file below a root for reading; it may not be seekable."""
     path = file_name(root, name)
     if not is_url(root):
-        return Path(path).open("rb")
+        return open_regular(Path(path))
     runs = "is a shell command" if root.startswith("pipe:") else "would be fetched"
     require_permission(root, "task.root", runs)
     try:
