@@ -268,7 +268,6 @@ def yaml_of_base_60(path: Path) -> None:
 
 def onnx_elsewhere(path: Path) -> None:
     """A graph whose weights are in another file."""
-    import onnx
     from onnx import TensorProto, helper
 
     weight = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
