@@ -5,7 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-EXTRAS = ("distributed", "excel", "figures", "shards")
+EXTRAS = ("distributed", "excel", "shards")
 """Not onnx, which needs a newer torch than the rest."""
 
 root = Path(__file__).parents[1]

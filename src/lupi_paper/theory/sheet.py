@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lupi.files import write_text
-from lupi.report.figures.line_chart import DASHES, Axis, Line, line_chart
+from lupi.report.figures.line_chart import LINE_DASHES, Axis, Line, line_chart
 from lupi.report.figures.styles import NEUTRAL, PALETTE
 from lupi.report.numbers import plain
 from lupi.report.sheets.sheet import Section, render_sheet
@@ -30,7 +30,7 @@ def draw_bounds(bounds: Mapping[str, Bound], sizes: Sequence[int]) -> str:
     lines = [
         Line(name, log10_n, (bound.log_at(n) / math.log(10)).tolist(), colour, dash)
         for (name, bound), colour, dash in zip(
-            bounds.items(), (NEUTRAL, *PALETTE), DASHES, strict=False
+            bounds.items(), (NEUTRAL, *PALETTE), LINE_DASHES, strict=False
         )
     ]
     return line_chart(lines, Axis("training rows n", log10=True), Axis("bound", log10=True))
@@ -48,7 +48,7 @@ def draw_simulation(sizes: Sequence[int], ways: Sequence[EstimatorRisk]) -> str:
             low=[math.log10(low) for low, _ in way.intervals],
             high=[math.log10(high) for _, high in way.intervals],
         )
-        for way, colour, dash in zip(ways, (NEUTRAL, *PALETTE), DASHES, strict=False)
+        for way, colour, dash in zip(ways, (NEUTRAL, *PALETTE), LINE_DASHES, strict=False)
     ]
     risk = Axis("mean absolute error", log10=True)
     return line_chart(lines, Axis("training rows n", log10=True), risk)

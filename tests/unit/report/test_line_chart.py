@@ -18,38 +18,55 @@ def texts(svg: ElementTree.Element) -> list[str]:
 
 
 def heights(path: ElementTree.Element) -> list[float]:
-    return [float(y) for _, y in re.findall(r"([\d.]+) ([\d.]+)", path.attrib["d"])]
+    return [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", path.attrib["d"])]
 
 
-def curve(svg: ElementTree.Element, colour: str) -> ElementTree.Element:
-    return next(p for p in svg.iter(f"{SVG}path") if p.get("stroke") == colour and len(p))
+def curves(svg: ElementTree.Element, colour: str) -> list[list[float]]:
+    """Return the pixels from the top of the lines of a colour; the last is in the legend."""
+    paths = (p for p in svg.iter(f"{SVG}path") if f"stroke: {colour}" in p.get("style", ""))
+    return [heights(path) for path in paths if path.get("clip-path")]
 
 
 def test_larger_is_higher_and_names_are_text() -> None:
-    svg = drawn(Line("<b>", [1, 2, 3], [1.0, 2.0, 4.0], "#111", low=[0, 1, 2], high=[2, 3, 6]))
-    low, middle, high = heights(curve(svg, "#111"))
+    name = "<b> $x$"
+    svg = drawn(Line(name, [1, 2, 3], [1.0, 2.0, 4.0], "#0072b2", low=[0, 1, 2], high=[2, 3, 6]))
+    ((low, middle, high),) = curves(svg, "#0072b2")
     assert low > middle > high
     assert low - middle == pytest.approx((middle - high) / 2, abs=0.2)
-    assert "<b>" in texts(svg)
-    band = next(p for p in svg.iter(f"{SVG}path") if p.get("fill") == "#111")
-    assert len(heights(band)) == 6
+    assert {name, "n", "risk"} <= set(texts(svg))
+    assert "fill-opacity: 0.18" in ElementTree.tostring(svg).decode()
 
 
 def test_ticks_of_logs_show_the_numbers() -> None:
-    wide = drawn(Line("a", [0, 6], [-3, 20], "#111"), x=Axis("n", True), y=Axis("b", True))
-    assert {"1", "100", "10000", "106"} <= set(texts(wide))  # the last is 10 to the 6
-    narrow = drawn(Line("a", [2.1, 3.9], [0, 1], "#111"), x=Axis("n", True))
+    wide = drawn(Line("a", [0, 6], [-3, 20], "#0072b2"), x=Axis("n", True), y=Axis("b", True))
+    assert {"1", "100", "10000", "10⁶"} <= set(texts(wide))
+    narrow = drawn(Line("a", [2.1, 3.9], [0, 1], "#0072b2"), x=Axis("n", True))
     assert {"200", "500", "1000", "2000", "5000"} <= set(texts(narrow))
 
 
-def test_one_point_and_holes_can_be_drawn() -> None:
-    one = drawn(Line("a", [1], [2.0], "#111"))
-    assert len(heights(curve(one, "#111"))) == 1
-    svg = drawn(Line("a", [1, 2, 3], [1.0, -math.inf, 2.0], "#111"))
-    assert len(heights(curve(svg, "#111"))) == 2
+def test_points_that_are_not_finite_are_left_out() -> None:
+    svg = drawn(Line("a", [1, 2, 3], [1.0, -math.inf, 2.0], "#0072b2"))
+    assert [len(points) for points in curves(svg, "#0072b2")] == [2]
 
 
-def test_a_long_legend_wraps() -> None:
-    svg = drawn(*(Line("a rather long name of a line", [1, 2], [1, 2], "#111") for _ in range(3)))
-    places = {node.get("y") for node in svg.iter(f"{SVG}text") if node.text and "long" in node.text}
-    assert len(places) == 2
+def test_one_point_is_a_marker() -> None:
+    assert list(drawn(Line("a", [1], [2.0], "#0072b2")).iter(f"{SVG}use"))
+
+
+def test_a_drawing_fits_into_a_page_and_is_the_same_each_time() -> None:
+    line = Line("a", [1, 2], [1, 2], "#0072b2")
+    first, second = (line_chart([line], Axis("n"), Axis("<risk>")) for _ in range(2))
+    assert first == second
+    assert first.startswith("<svg ")
+    root = ElementTree.fromstring(first)
+    assert "width" not in root.attrib  # as wide as its place
+    assert root.findtext(f"{SVG}title") == "<risk> against n"
+
+
+def test_long_names_stand_below_each_other() -> None:
+    for name, n_rows in (("short", 1), ("a name of a line that takes half of the width", 2)):
+        svg = drawn(*(Line(name, [1, 2], [1, 2], "#0072b2") for _ in range(2)))
+        places = [node.get("transform", "") for node in svg.iter(f"{SVG}text") if node.text == name]
+        rows = {re.findall(r"[\d.]+", place)[-1] for place in places}
+        assert len(places) == 2
+        assert len(rows) == n_rows

@@ -61,7 +61,7 @@ def report(
 
 def _write(folder: Path, as_json: bool, table: str | None, figures: Path | None) -> None:
     from lupi.interface.result import Comparison
-    from lupi.report.figures.paper import write_figures
+    from lupi.report.figures.static import write_figures
 
     comparison = Comparison(folder)
     page = comparison.report()

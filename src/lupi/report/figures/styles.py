@@ -7,6 +7,7 @@ distinguish. Every arm also has a marker, and every control a dash.
 import colorsys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.summary import ArmSummary
@@ -26,6 +27,22 @@ NEUTRAL = "#808080"
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = {"real": "solid", "shuffled": "dash", "constant": "dot", "random": "dashdot"}
 OTHER_DASH = "longdash"
+DRAWN_STYLE: dict[Any, Any] = {
+    "font.size": 8,
+    "svg.hashsalt": "lupi",
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # an arm may be called $x$
+    "pdf.fonttype": 42,
+}
+"""Settings of matplotlib: text stays text, and the same numbers give the same file."""
+DRAWN_DASHES: dict[str, Any] = {
+    "solid": "-",
+    "dash": "--",
+    "dot": ":",
+    "dashdot": "-.",
+    "longdash": (0, (8, 3)),
+}
+"""The dashes in matplotlib's terms."""
 LIGHTEST = 0.5
 """How far towards white the last arm of a hue goes."""
 GOLDEN = 0.618034

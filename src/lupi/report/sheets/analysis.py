@@ -57,7 +57,7 @@ def draw_profile(site: SiteFindings) -> str:
             low=profile.low,
             high=profile.high,
         )
-        for profile, colour, dash in zip(site.profiles, COLOURS, ("", "7 4"), strict=False)
+        for profile, colour, dash in zip(site.profiles, COLOURS, ("solid", "dash"), strict=False)
     ]
     return line_chart(lines, Axis(f"{site.unit}s, sorted by energy"), Axis("mean noise variance"))
 

@@ -1,13 +1,10 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
 from summaries import arm, cell, summary
 
+from lupi.report.figures.static import write_figures
 from lupi.verdict.summary import Summary
-
-pytest.importorskip("matplotlib", reason="figures for papers need the extra `figures`")
-from lupi.report.figures.paper import write_figures
 
 
 def judged() -> Summary:
@@ -46,3 +43,9 @@ def test_differences_are_drawn_with_their_zero_and_names(tmp_path: Path) -> None
     texts = {element.text for element in root.iter() if element.tag.endswith("text")}
     assert {"<het>", "n = 100, against no-xstar", "n = 100, against gaussian-dropout"} <= texts
     assert {path.name for path in tmp_path.glob("*.svg")} == {"differences.svg", "scores.svg"}
+
+
+def test_dollars_in_a_name_are_no_formula(tmp_path: Path) -> None:
+    write_figures(summary(arm("$het$", cell(100))), tmp_path)
+    root = ElementTree.parse(tmp_path / "differences.svg").getroot()
+    assert "$het$" in {element.text for element in root.iter() if element.tag.endswith("text")}

@@ -1,7 +1,7 @@
-"""The figures of the page for papers, as SVG, PDF and PNG files.
+"""Figures without a browser: those of the page for papers, as SVG, PDF and PNG files.
 
-What is drawn is decided in one place: plotly figures of the page are drawn again by matplotlib
-(the extra `figures`), which writes text as text and needs no browser.
+What is drawn is decided in one place: plotly figures of the page are drawn again by matplotlib,
+which writes text as text and needs no browser.
 """
 
 import html
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import plotly.graph_objects as go
 
-from lupi.errors import LupiError
 from lupi.files import write_whole
 from lupi.report.figures.curves import fraction_curves
 from lupi.report.figures.forest import forest_height, forest_plot
 from lupi.report.figures.learning import dots_height, learning_curves, score_dots
-from lupi.report.figures.styles import NEUTRAL, arm_styles
+from lupi.report.figures.styles import DRAWN_DASHES, DRAWN_STYLE, NEUTRAL, arm_styles
 from lupi.report.fractions import families
 from lupi.verdict.summary import Summary
 
@@ -42,32 +41,15 @@ MARKERS = {
     "star": "*",
 }
 """The markers of the page, in matplotlib's letters."""
-STYLE: dict[Any, Any] = {
-    "font.size": 8,
-    "svg.hashsalt": "lupi",
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-}
-"""Text stays text, and the same numbers give the same file."""
-DASHES: dict[str, Any] = {
-    "solid": "-",
-    "dash": "--",
-    "dot": ":",
-    "dashdot": "-.",
-    "longdash": (0, (8, 3)),
-}
-"""Dashes of the page, likewise."""
 DATED_BY = {"svg": "Date", "pdf": "CreationDate", "png": "Creation Time"}
 
 
 def write_figures(summary: Summary, folder: Path) -> list[Path]:
     """Write every figure of a comparison into `folder`; return the files."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise LupiError("figures for papers need matplotlib: pip install 'lupi[figures]'") from None
+    import matplotlib as mpl
+
     written = []
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(DRAWN_STYLE):
         for each in _figures(summary):
             drawn = _draw(each)
             for suffix in SUFFIXES:
@@ -146,7 +128,9 @@ def _draw_trace(axes: "Axes", trace: Any) -> None:
     symbols = trace.marker.symbol
     by_point = [symbols] * len(trace.x) if isinstance(symbols, str) else list(symbols)
     if "lines" in trace.mode:
-        axes.plot(trace.x, trace.y, color=tone, linestyle=DASHES[trace.line.dash], linewidth=1.2)
+        axes.plot(
+            trace.x, trace.y, color=tone, linestyle=DRAWN_DASHES[trace.line.dash], linewidth=1.2
+        )
     for i, symbol in enumerate(by_point):
         name = symbol.removesuffix("-open")
         axes.errorbar(
@@ -157,7 +141,7 @@ def _draw_trace(axes: "Axes", trace: Any) -> None:
             color=tone,
             marker=MARKERS[name],
             markerfacecolor="white" if symbol != name else tone,
-            linestyle=DASHES[trace.line.dash or "solid"] if "lines" in trace.mode else "none",
+            linestyle=DRAWN_DASHES[trace.line.dash or "solid"] if "lines" in trace.mode else "none",
             linewidth=1.2,
             markersize=4,
             capsize=2,
