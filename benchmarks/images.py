@@ -18,15 +18,14 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from lupi.core import Batch
-from lupi.loaders.images.parts import fixed_parts
 from lupi.loaders.images.split import ImageBatches, Images, ImageSplit
 from lupi.loaders.images.windows import Cropping
 from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method, methods
-from lupi.records import Design
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx
-from lupi.tasks.images.image import ImageTask
+from lupi.tasks.images.image import task_of_images
 from lupi.tasks.images.network import ImageNetworkSettings
+from lupi.tasks.task import DataTask
 from turns import Row, Timing, print_rows, time_in_turns, training_step
 
 NETWORK = "vgg16-bn"
@@ -65,7 +64,7 @@ def measure(
             yield time_in_turns("as ONNX", name, infer, "plain network", plain_onnx, 4 * rounds)
 
 
-def _random_images(n: int) -> ImageTask:
+def _random_images(n: int) -> DataTask:
     rng = np.random.default_rng(0)
     side = IMAGE_SIZE
     images = Images(
@@ -74,8 +73,7 @@ def _random_images(n: int) -> ImageTask:
         _random_boxes(n, side, rng),
     )
     network = ImageNetworkSettings(name=NETWORK, dropout=0.5)
-    design = Design(n_pool=n, test="fixed", n_test=n)
-    return ImageTask(fixed_parts(images, images, images), design, N_CLASSES, network)
+    return task_of_images(images, N_CLASSES, network)
 
 
 def _random_boxes(n: int, side: int, rng: np.random.Generator) -> NDArray[np.int64]:

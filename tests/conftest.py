@@ -18,6 +18,7 @@ from lupi.loaders.xstar.controls import control_vectors
 from lupi.records import Metric
 from lupi.tasks.images.digits import DigitsTask
 from lupi.tasks.images.network import ImageNetworkSettings
+from lupi.tasks.task import DataTask
 from the_command import inside
 
 
@@ -77,7 +78,7 @@ class VectorTask(GivenRows):
         return bool(output.softmax(1).std(0).max() < 1e-3)
 
 
-def digits_task(**network: Any) -> DigitsTask:
+def digits_task(**network: Any) -> DataTask:
     return DigitsTask(DigitsSettings(), ImageNetworkSettings(**{"width": 4, **network}))
 
 

@@ -25,15 +25,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.core import Batch, Method
-from lupi.design import Design
 from lupi.loaders.images.decode import decode_image
-from lupi.loaders.images.parts import fixed_parts
 from lupi.loaders.images.split import Images
 from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
 from lupi.records import write_json
 from lupi.settings import merge, read_yaml
-from lupi.tasks.images.image import ImageNetworkSettings, ImageTask
+from lupi.tasks.images.image import task_of_images
+from lupi.tasks.images.network import ImageNetworkSettings
 from lupi.train.loop import Part, reduce
 
 SIDE, N_CLASSES, BATCH, STORED, TURNS = 224, 1000, 2, 256, 5
@@ -59,8 +58,7 @@ def build(method: str, settings: dict[str, Any], network: dict[str, Any]) -> tup
     boxes = np.array([[40, 30, 180, 190]] * BATCH)
     images = Images(x, rng.integers(0, N_CLASSES, BATCH), boxes)
     of_images = ImageNetworkSettings.parse(network, "network")
-    design = Design(n_pool=BATCH, test="fixed", n_test=BATCH)
-    task = ImageTask(fixed_parts(images, images, images), design, N_CLASSES, of_images)
+    task = task_of_images(images, N_CLASSES, of_images)
     built = build_method(method, settings, task.network(), task)
     batch = next(iter(task.splits(BATCH, 0).train.batches(BATCH)))
     return built.train(), append_xstar(batch) if built.sees_xstar_at_test else batch

@@ -58,7 +58,7 @@ def finished(folder: Path) -> Path:
     return folder / "run"
 
 
-NAME = "own"
+NAME = "custom"
 COMPARISON = {
     "name": "hostile",
     "arms": {"no-xstar": {"method": "no-xstar"}},

@@ -17,6 +17,7 @@ from lupi.classical.models import Classical
 from lupi.core import Batch, Split, Splits, Task, derive_seed
 from lupi.errors import LupiError
 from lupi.loaders.text.text_rows import presence_features
+from lupi.tasks.images.image import sees_maps
 
 SMALLEST_PROBABILITY = 1e-6
 
@@ -25,7 +26,7 @@ def check_classical(model: type[Classical], task: Task) -> None:
     """Raise an error if the model can't use the x, x* or y of a task."""
     if task.output_kind == "tokens":
         raise LupiError(f"{model.name} needs vectors as x; x is a sentence here")
-    if task.example().dim() != 2 and not getattr(task, "sees_maps", False):
+    if task.example().dim() != 2 and not sees_maps(task):
         raise LupiError(
             f"{model.name} needs vectors as x; x is {tuple(task.example().shape[1:])} per row here"
         )

@@ -16,14 +16,14 @@ from torch.nn import functional as F
 
 from lupi.errors import LupiError
 from lupi.estimators.network import ClassEstimator
+from lupi.loaders.division import PARTS, Division
 from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
-from lupi.loaders.images.parts import ImageParts, ImageRows
 from lupi.loaders.images.split import Images
 from lupi.loaders.images.windows import Cropping
 from lupi.networks.map_student import with_backbone
-from lupi.records import Design
-from lupi.tasks.images.image import ImageTask
+from lupi.tasks.images.image import ImageRows, image_task
 from lupi.tasks.images.network import ImageNetworkSettings
+from lupi.tasks.task import DataTask
 from lupi.train.settings import TrainSettings
 
 AT_ONCE = 64
@@ -117,19 +117,19 @@ class LupiImageClassifier(ClassEstimator):
         given = self._given("model", "tune", "pooling", "dropout")
         return ImageNetworkSettings.parse({"name": self.network, **given}, "network")
 
-    def _task(self, X: Any, y: Any, n_classes: int | None, xstar: Any, seed: int) -> ImageTask:
+    def _task(self, X: Any, y: Any, n_classes: int | None, xstar: Any, seed: int) -> DataTask:
         """Hold images out."""
         pixels, masks, has = X
         train, val = self._rows(y, seed)
         images = Images(pixels, y, np.zeros((len(y), 4), np.int64), masks, has)
-        return ImagesInMemory(
-            images,
-            train,
-            val,
-            n_classes or 0,
-            self._network(),
+        rows = ImageRows(
+            lambda seed: dict.fromkeys(PARTS, images),
+            tuple(map(str, range(n_classes or 0))),
             Cropping(self.image_size, self.image_size, flip=self.flip),
-        ).for_run(len(train), seed)
+        )
+        division = Division(y, {"train": train, "val": val, "test": val}, {})
+        task = image_task(rows, division, division.design, self._network())
+        return task.for_run(len(train), seed)
 
     def _training(self, n_rows: int) -> TrainSettings:
         changes = {"optimizer": "adamw", "schedule": "one-cycle"}
@@ -149,28 +149,6 @@ class LupiImageClassifier(ClassEstimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
-
-
-class ImagesInMemory(ImageTask):
-    """A task over given training and validation images."""
-
-    def __init__(
-        self,
-        images: Images,
-        train: NDArray[np.int64],
-        val: NDArray[np.int64],
-        n_classes: int,
-        network: ImageNetworkSettings,
-        cropping: Cropping,
-    ) -> None:
-        held_out = ImageRows(images, val)
-        parts = ImageParts(ImageRows(images, train), held_out, held_out)
-        design = Design(n_pool=len(train), test="fixed")
-        super().__init__(lambda seed: parts, design, n_classes, network, cropping)
-
-    def _training_rows(self, size: int, seed: int) -> ImageRows:
-        """Return all training images; the caller of `fit` has chosen them."""
-        return self._seen(self._draw(seed).train)
 
 
 def read_images(X: Any, side: int) -> tuple[NDArray[np.uint8], list[tuple[int, int]]]:

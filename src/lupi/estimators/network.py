@@ -22,14 +22,14 @@ from lupi.core import Batch
 from lupi.core.gaussian import moments
 from lupi.errors import LupiError
 from lupi.estimators.features import fit_features, read_features
-from lupi.estimators.task import ArrayTask
-from lupi.estimators.text_task import TextsInMemory
+from lupi.estimators.task import SplitTask
 from lupi.loaders.subsets import nested_rows
+from lupi.loaders.tables.vectors import VectorSplit
 from lupi.loaders.xstar.given import check_xstar
 from lupi.methods.registry import find_method
 from lupi.settings import format_value
-from lupi.tasks.images.image import ImageTask
-from lupi.tasks.table_network import TableNetworkSettings
+from lupi.tasks.table_network import TableNetworkSettings, build_network
+from lupi.tasks.task import DataTask
 from lupi.train.evaluate import is_collapsed
 from lupi.train.loop import Fitted, Row, fit
 from lupi.train.run import new_method, noise_at_best_epoch
@@ -148,7 +148,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _task(
         self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int
-    ) -> ArrayTask | TextsInMemory | ImageTask:
+    ) -> SplitTask | DataTask:
         """Standardise x and x*, and hold rows out."""
         xstar, has = check_xstar(xstar, len(y))
         mean, scale = _moments(xstar[has])
@@ -158,11 +158,15 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
         rows = Batch(torch.from_numpy(x), torch.from_numpy(y))
         privileged = rows._replace(xstar=torch.from_numpy(xs), has_xstar=torch.from_numpy(has))
-        return ArrayTask(
-            privileged.select(torch.from_numpy(train)),
-            rows.select(torch.from_numpy(val)),
+        given = self._given("n_hidden", "n_layers", "dropout")
+        network, n_features = TableNetworkSettings.parse(given, "network"), x.shape[1]
+        return SplitTask(
+            VectorSplit(privileged.select(torch.from_numpy(train))),
+            VectorSplit(rows.select(torch.from_numpy(val))),
             n_classes,
-            TableNetworkSettings.parse(self._given("n_hidden", "n_layers", "dropout"), "network"),
+            lambda n_outputs: build_network(network, n_features, n_outputs),
+            torch.zeros(2, n_features),
+            xs.shape[1],
         )
 
     def _training(self, n_rows: int) -> TrainSettings:

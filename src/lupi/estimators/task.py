@@ -1,41 +1,53 @@
-"""A task over arrays in memory, for estimators."""
+"""A task over rows in memory, for estimators: training and validation rows are given."""
 
-import torch
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from lupi.core import Batch, Control, GivenRows, OutputKind, Split, Splits, XstarKind
-from lupi.core.gaussian import gaussian_cross_entropy
-from lupi.loaders.tables.vectors import VectorSplit
+from lupi.core import Control, GivenRows, OutputKind, Places, Split, Splits, XstarKind
 from lupi.records import Metric
-from lupi.tasks.table_network import TableNetworkSettings, build_network
+from lupi.tasks.outcomes import Outcome
 
 
-class ArrayTask(GivenRows):
-    """Classification or regression of vectors with given training and validation rows.
+@dataclass
+class SplitTask(GivenRows):
+    """Classification or regression with given training and validation rows."""
 
-    Args:
-        train: x (N, F), y, x* (N, D) and which rows have it. y is a class, or a standardised
-            number, for which the network predicts mean and log-variance.
-        val: x and y.
-        n_classes: None for regression.
-        network: Settings of the student's network.
-    """
-
-    metric = Metric("loss", higher_is_better=False)
+    train: Split
+    """Rows with x*; y is a class, or a standardised number."""
+    val: Split
+    n_classes: int | None
+    """None for regression."""
+    build: Callable[[int], nn.Module]
+    """The number of outputs to a new network."""
+    two_rows: Tensor
+    """Two rows of x."""
+    xstar_dim: int
     xstar_kind: XstarKind = "vector"
+    places: Places | None = None
+    metric = Metric("log_likelihood")
 
-    def __init__(
-        self, train: Batch, val: Batch, n_classes: int | None, network: TableNetworkSettings
-    ) -> None:
-        assert train.xstar is not None
-        self._parts = Splits(VectorSplit(train), VectorSplit(val), VectorSplit(val))
-        self._n_features = train.x.shape[1]
-        self._network_settings = network
-        self.n_outputs = n_classes or 2
-        self.n_rows = len(train.y)
-        self.xstar_dim = train.xstar.shape[1]
-        self.output_kind: OutputKind = "classes" if n_classes else "gaussian"
+    @property
+    def outcome(self) -> Outcome:
+        """What is predicted."""
+        return Outcome(tuple(map(str, range(self.n_classes or 0))))
+
+    @property
+    def output_kind(self) -> OutputKind:
+        """Kind of output."""
+        return self.outcome.output_kind
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs per row."""
+        return self.outcome.n_outputs
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """Number of training rows."""
+        return len(self.train)
 
     def splits(
         self,
@@ -45,26 +57,24 @@ class ArrayTask(GivenRows):
         xstar_frac: float = 1.0,
         reveal: bool = False,
     ) -> Splits:
-        """Return the given rows; the caller of `fit` has chosen them."""
-        return self._parts
+        """Return the given rows."""
+        return Splits(self.train, self.val, self.val)
 
     def network(self) -> nn.Module:
         """Build the student, freshly initialised."""
-        return build_network(self._network_settings, self._n_features, self.n_outputs)
+        return self.build(self.n_outputs)
 
     def example(self) -> Tensor:
         """Return two rows."""
-        return torch.zeros(2, self._n_features)
+        return self.two_rows
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy, or the negative log-likelihood, of each row, (B,)."""
-        if self.output_kind == "gaussian":
-            return gaussian_cross_entropy(output, y)
-        return F.cross_entropy(output, y, reduction="none")
+        return self.outcome.example_loss(output, y)
 
-    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-        """Return the mean loss, by which the best epoch is chosen."""
-        return {"loss": self.example_loss(output, y).mean().item()}
+    def metrics(self, output: Tensor, y: Tensor, weights: Any = None) -> dict[str, float]:
+        """Return the mean log-likelihood, by which the best epoch is chosen."""
+        return {"log_likelihood": -self.example_loss(output, y).mean().item()}
 
     def trivial(self, train: Split, test: Split) -> dict[str, float]:
         """Return nothing: scikit-learn does the scoring."""

@@ -16,13 +16,13 @@ from torch.nn.utils.rnn import pad_sequence
 from lupi.core.gaussian import moments
 from lupi.errors import LupiError
 from lupi.estimators.network import ClassEstimator, LupiEstimator
-from lupi.estimators.text_task import TextsInMemory
+from lupi.estimators.task import SplitTask
 from lupi.loaders.text.rationales import BadRationaleError, find_form, mark_words, read_cell
 from lupi.loaders.text.text_rows import TextSplit
 from lupi.loaders.text.tokens import locate_words, split_words
 from lupi.loaders.text.word_vocabulary import WordVocabulary, choose_words
 from lupi.permission import allow
-from lupi.tasks.text.network import TextNetworkSettings
+from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
 from lupi.train.settings import TrainSettings
 
 Array = NDArray[Any]
@@ -99,9 +99,7 @@ class LupiTextEstimator(LupiEstimator):
             return method, dict(NOISE_AT_WORDS)
         return method, settings
 
-    def _task(
-        self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int
-    ) -> TextsInMemory:
+    def _task(self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int) -> SplitTask:
         """Build the vocabulary from the training texts, and hold texts out."""
         train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
         words = [split_words(text) for text in X]
@@ -111,9 +109,10 @@ class LupiTextEstimator(LupiEstimator):
         targets = torch.from_numpy(y)
         network = {"name": self.network, **self._given("n_channels", "dropout")}
         if ":" in self.network:
-            network |= {"name": "own", "encoder": self.network}
+            network |= {"name": "custom", "encoder": self.network}
             allow(self.network)  # the caller names it in Python
-        return TextsInMemory(
+        parsed, n_words = TextNetworkSettings.parse(network, "network"), len(self.vocabulary_) + 1
+        return SplitTask(
             TextSplit(
                 [numbers[i] for i in train],
                 targets[train],
@@ -122,8 +121,11 @@ class LupiTextEstimator(LupiEstimator):
             ),
             TextSplit([numbers[i] for i in val], targets[val]),
             n_classes,
-            TextNetworkSettings.parse(network, "network"),
-            len(self.vocabulary_) + 1,
+            lambda n_outputs: build_network(parsed, n_words, n_outputs),
+            torch.ones(2, N_EXAMPLE_WORDS, dtype=torch.long),
+            xstar_dim=1,
+            xstar_kind="region",
+            places="words",
         )
 
     def _vocabulary(self, texts: list[list[str]]) -> WordVocabulary:

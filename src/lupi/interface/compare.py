@@ -149,7 +149,7 @@ def seed_budget(until_decided: bool | int) -> int | None:
 
 def make_engine(raw: Mapping[str, Any], processes: int | None) -> Engine:
     """Return an engine with worker processes; this process for a task given in Python."""
-    if isinstance(raw.get("task"), Mapping) and raw["task"].get("name") == "own":
+    if isinstance(raw.get("task"), Mapping) and raw["task"].get("name") == "custom":
         if processes not in (None, 1):
             raise LupiError(
                 "processes: a task of your own is run in this process; give 1, or leave it out. "

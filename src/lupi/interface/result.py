@@ -146,7 +146,7 @@ class Comparison:
         from lupi.train.finished import read_finished
 
         picked = pick_run(self.folder, arm, size, seed)
-        if self.record.settings["task"]["name"] == "own":
+        if self.record.settings["task"]["name"] == "custom":
             return read_finished(picked.folder).student
         return load_student(picked.folder)
 

@@ -69,10 +69,10 @@ def _read(
     if _is_frame(data):
         return _from_frame(data, given, changes, folder)
     if hasattr(data, "splits") and hasattr(data, "network"):
-        from lupi.comparison.own import own_comparison
+        from lupi.comparison.custom import custom_comparison
 
         _refuse(given, "a task has its rows already")
-        return own_comparison(data, changes.get("sizes"))
+        return custom_comparison(data, changes.get("sizes"))
     raise LupiError(
         "data: expected a pandas DataFrame, a path, settings (a mapping) or a Task, got "
         f"{type(data).__name__}"

@@ -4,7 +4,7 @@ Parts that a source gives (files, a column, folders) are the same for every seed
 drawn from its training rows: class by class, by whole groups, or in order of time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, get_args
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lupi.core import derive_seed
 from lupi.design import Design
 from lupi.errors import LupiError
+from lupi.facts import Fact
 
 Part = Literal["train", "val", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -82,6 +83,21 @@ class Division:
             return 0
         parts = self.draw(0)
         return sum(map(len, self.given.values())) - sum(map(len, parts.values()))
+
+    def classes_of(self, rows: Rows, seed: int) -> Codes:
+        """Return the class of each row."""
+        return self.labels[rows]
+
+    def facts(self) -> list[Fact]:
+        """Return what to know about groups and time."""
+        found = []
+        if self.groups is not None:
+            n_groups, name = len(np.unique(self.groups)), self.names.get("groups", "groups")
+            found.append(Fact("groups", f"{n_groups:,} ({name}), none of which is divided"))
+        if self.left_out:
+            n = f"{self.left_out:,} later rows"
+            found.append(Fact("rows", f"{n} of groups with earlier rows are left out"))
+        return found
 
     def draw(self, seed: int) -> dict[Part, Rows]:
         """Return the rows of each part of a seed, ascending."""
@@ -213,6 +229,37 @@ class Division:
         sizes = np.zeros((group.max() + 1, len(classes)), dtype=np.int64)
         np.add.at(sizes, (group, label), 1)
         return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class GivenParts:
+    """Parts that are the same for every seed, each with row numbers of its own."""
+
+    sizes: Mapping[Part, int]
+    classes: Callable[[int], Codes]
+    """A seed to the class of each training row."""
+
+    @property
+    def n_train(self) -> int:
+        """Number of training rows."""
+        return self.sizes["train"]
+
+    @property
+    def design(self) -> Design:
+        """Design of a comparison: all seeds have the same test rows."""
+        return Design(self.n_train, "fixed", self.sizes["test"])
+
+    def classes_of(self, rows: Rows, seed: int) -> Codes:
+        """Return the class of each row."""
+        return self.classes(seed)[rows]
+
+    def draw(self, seed: int) -> dict[Part, Rows]:
+        """Return all rows of each part."""
+        return {part: np.arange(self.sizes[part]) for part in PARTS}
+
+    def facts(self) -> list[Fact]:
+        """Return nothing to know."""
+        return []
 
 
 def given_parts(sizes: Mapping[Part, int]) -> dict[Part, Rows]:

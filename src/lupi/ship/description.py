@@ -191,7 +191,7 @@ class Description(Settings):
         n_outputs = self.target.n_outputs
         if self.texts is not None:
             texts = text_network.TextNetworkSettings.parse(self.network, "network")
-            if texts.name == "own":
+            if texts.name == "custom":
                 raise LupiError(
                     f"this student has a custom encoder ({texts.encoder}), and loading it "
                     "would run code named in a file: export it as ONNX (--format onnx)"

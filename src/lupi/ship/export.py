@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ from lupi.ship.student import (
     load_student,
     whole_student,
 )
-from lupi.tasks.images.image import ImageTask
+from lupi.tasks.images.image import in_pixels
 from lupi.train.checkpoint import save_weights
 from lupi.train.finished import read_finished
 from lupi.train.run import splits_for
@@ -59,7 +59,7 @@ def export(run_folder: Path, out: Path, format_: Format) -> Exported:
     run = read_finished(run_folder)
     task = run.task
     if description.backbone is not None:  # from pixels, also where training saw cached maps
-        task = cast(ImageTask, task).in_pixels()
+        task = in_pixels(task)
     test = splits_for(type(run.method), task, run.settings).test
     student = whole_student(run.student, description)
     require_utf8(out)

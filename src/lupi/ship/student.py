@@ -142,7 +142,7 @@ def describe_run(folder: Path) -> Description:
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
     if command := settings.task.student_command:
         raise LupiError(f"{folder} is a {settings.task.name} run: use `{command}`")
-    if settings.task.name == "own":
+    if settings.task.name == "custom":
         raise LupiError(
             f"{folder} is a run of a task defined in Python: use lupi.compare(…).student() there"
         )

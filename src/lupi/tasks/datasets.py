@@ -1,6 +1,6 @@
 """`lupi.DatasetTask`: a task from torch datasets and a network of the user."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -8,15 +8,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lupi.core import Batch, Control, GivenRows, OutputKind, Places, Splits, XstarKind
+from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi.loaders.subsets import nested_rows, rows_with_xstar
+from lupi.facts import Fact
+from lupi.loaders.division import GivenParts, Part
 from lupi.loaders.tables.vectors import VectorSplit
 from lupi.loaders.xstar.controls import control_maps, control_vectors
-from lupi.tasks.outcomes import Outcome, ScoredByOutcome
+from lupi.settings import Settings
+from lupi.tasks.outcomes import Outcome
+from lupi.tasks.task import Bools, DataTask, RowNumbers, Shown
 
 
-class DatasetTask(ScoredByOutcome, GivenRows):
+class DatasetTask(DataTask):
     """Classification or regression with rows and a network of your own.
 
     All rows are read into memory. x and x* are used as they are: scale them yourself. Every seed
@@ -46,60 +49,87 @@ class DatasetTask(ScoredByOutcome, GivenRows):
         kind: Literal["classification", "regression"] = "classification",
         metric: str | None = None,
     ) -> None:
+        rows = _DatasetRows(train, val, test, network, kind)
+        division = GivenParts(
+            {part: len(y) for part, y in rows.y.items()}, lambda seed: rows.classes_of_train
+        )
+        maps = rows.xstar.dim() - 2  # axes of a map beside rows and channels
+        super().__init__(
+            rows,
+            division,
+            division.design,
+            rows.outcome,
+            rows.outcome.metric(metric),
+            Settings(),
+            xstar_kind="region" if maps > 0 else "vector",
+            places=None if maps < 1 else "words" if maps == 1 else "pixels",
+            xstar_dim=rows.xstar_dim,
+        )
+
+
+class _DatasetRows:
+    """All rows in memory; nothing is fitted, so they are those of every run."""
+
+    def __init__(
+        self, train: Any, val: Any, test: Any, network: Callable[[], nn.Module], kind: str
+    ) -> None:
         x, xstar, y = _columns(train, 3, "train")
-        self._x, self._y = _stacked(x, "train: x"), np.asarray([_number(v) for v in y])
-        self._xstar, self._has = _privileged(xstar)
-        held_out = {name: _columns(rows, 2, name) for name, rows in (("val", val), ("test", test))}
-        labels = {name: np.asarray([_number(v) for v in y]) for name, (_, y) in held_out.items()}
-        self._held_out_x = {name: _stacked(x, f"{name}: x") for name, (x, _) in held_out.items()}
-        every = np.concatenate([self._y, *labels.values()])
+        self.xstar, self._has = _privileged(xstar)
+        self.xstar_dim = self.xstar.shape[1]
+        given: dict[Part, Any] = {
+            "train": (x, y),
+            "val": _columns(val, 2, "val"),
+            "test": _columns(test, 2, "test"),
+        }
+        self._x = {part: _stacked(x, f"{part}: x") for part, (x, _) in given.items()}
+        self.y: dict[Part, NDArray[Any]] = {
+            part: np.asarray([_number(v) for v in y]) for part, (_, y) in given.items()
+        }
+        every = np.concatenate(list(self.y.values()))
         if kind == "classification":
             _check_classes(every)
             self.outcome = Outcome(tuple(str(i) for i in range(int(every.max()) + 1)))
         else:
-            self.outcome = Outcome((), float(self._y.mean()), float(self._y.std()) or 1.0)
-        self._labels = {name: self._target(values) for name, values in labels.items()}
-        self.metric = self.outcome.metric(metric)
-        self.output_kind: OutputKind = self.outcome.output_kind
-        self.n_outputs = self.outcome.n_outputs
-        self.n_rows = len(self._y)
-        is_map = self._xstar.dim() > 2
-        self.xstar_kind: XstarKind = "region" if is_map else "vector"
-        self.xstar_dim = self._xstar.shape[1]
-        self.places: Places | None = None
-        if is_map:
-            self.places = "words" if self._xstar.dim() == 3 else "pixels"
+            own = self.y["train"]
+            self.outcome = Outcome((), float(own.mean()), float(own.std()) or 1.0)
         self._build = network
         self._check_network()
 
-    def splits(
-        self,
-        size: int,
-        seed: int,
-        control: Control = "real",
-        xstar_frac: float = 1.0,
-        reveal: bool = False,
-    ) -> Splits:
-        """Return `size` training rows with x* under a control, and all of validation and test."""
-        if reveal:
-            raise LupiError(
-                "an oracle sees x* at test; the validation and test rows of datasets have none: "
-                "leave the oracle out"
-            )
-        labels = self._y if self.outcome.classes else np.zeros(len(self._y))
-        rows = torch.from_numpy(nested_rows(labels.astype(np.int64), size, seed, balanced=False))
-        has, xstar = self._has[rows].clone(), self._xstar[rows].clone()
-        has[has.clone()] = torch.from_numpy(rows_with_xstar(int(has.sum()), xstar_frac, seed))
-        if has.any():
-            change = control_vectors if self.places is None else control_maps
-            xstar[has] = torch.from_numpy(change(xstar[has].numpy(), control, seed))
-        xstar[~has] = 0
-        y = self._target(self._y[rows.numpy()])
-        val, test = (
-            VectorSplit(Batch(self._held_out_x[name], self._labels[name]))
-            for name in ("val", "test")
-        )
-        return Splits(VectorSplit(Batch(self._x[rows], y, xstar, has)), val, test)
+    @property
+    def classes_of_train(self) -> NDArray[np.int64]:
+        """Class of each training row; zeros for numbers."""
+        y = self.y["train"]
+        return y.astype(np.int64) if self.outcome.classes else np.zeros(len(y), dtype=np.int64)
+
+    def fit(self, parts: Mapping[Part, RowNumbers], seed: int, network: Any) -> "_DatasetRun":
+        """Return the rows of a run."""
+        return _DatasetRun(self, parts)
+
+    def unfitted(self, network: Any) -> "_DatasetRun":
+        """Return rows of no run."""
+        return _DatasetRun(self, {})
+
+    def facts(self) -> tuple[Fact, ...]:
+        """Return nothing: the caller knows the rows."""
+        return ()
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return none."""
+        return ()
+
+    def part(self, part: Part, rows: RowNumbers) -> Batch:
+        """Return some rows, without x*."""
+        y = self.y[part][rows]
+        if self.outcome.classes:
+            return Batch(self._x[part][rows], torch.from_numpy(y.astype(np.int64)))
+        scaled = (y - self.outcome.mean) / self.outcome.std
+        return Batch(self._x[part][rows], torch.from_numpy(scaled.astype(np.float32)))
+
+    def has_xstar(self, part: Part, rows: RowNumbers) -> Bools:
+        """Return which rows have x*: training rows only."""
+        if part != "train":
+            return np.zeros(len(rows), dtype=np.bool_)
+        return self._has.numpy()[rows]
 
     def network(self) -> nn.Module:
         """Build the student with new random weights."""
@@ -107,16 +137,11 @@ class DatasetTask(ScoredByOutcome, GivenRows):
 
     def example(self) -> Tensor:
         """Return two rows of x."""
-        return self._x[:2]
-
-    def _target(self, y: NDArray[Any]) -> Tensor:
-        if self.outcome.classes:
-            return torch.from_numpy(y.astype(np.int64))
-        scaled = (y - self.outcome.mean) / self.outcome.std
-        return torch.from_numpy(scaled.astype(np.float32))
+        return self._x["train"][:2]
 
     @torch.no_grad()
     def _check_network(self) -> None:
+        n_outputs = self.outcome.n_outputs
         with torch.random.fork_rng(devices=[]):
             net = self._build()
             if not isinstance(net, nn.Module):
@@ -125,11 +150,45 @@ class DatasetTask(ScoredByOutcome, GivenRows):
                     f"{type(net).__name__}"
                 )
             shape = tuple(net.eval()(self.example()).shape)
-        if shape != (2, self.n_outputs):
-            what = f"{self.n_outputs} classes" if self.outcome.classes else "mean and log-variance"
+        if shape != (2, n_outputs):
+            what = f"{n_outputs} classes" if self.outcome.classes else "mean and log-variance"
             raise LupiError(
-                f"network: gives {shape} for two rows; expected {(2, self.n_outputs)} for {what}"
+                f"network: gives {shape} for two rows; expected {(2, n_outputs)} for {what}"
             )
+
+
+class _DatasetRun:
+    """Rows of a run, as they were given."""
+
+    def __init__(self, rows: _DatasetRows, parts: Mapping[Part, RowNumbers]) -> None:
+        self._rows, self._parts = rows, parts
+        self.outcome, self.xstar_dim = rows.outcome, rows.xstar_dim
+        self.network, self.example = rows.network, rows.example
+
+    def has_xstar(self, part: Part) -> Bools:
+        """Return which rows of a part have x*."""
+        return self._rows.has_xstar(part, self._parts[part])
+
+    def split(self, part: Part, shown: Shown | None = None) -> VectorSplit:
+        """Return the rows of a part."""
+        rows = self._parts[part]
+        batch = self._rows.part(part, rows)
+        if shown is None:
+            return VectorSplit(batch)
+        has, xstar = torch.from_numpy(shown.has), self._rows.xstar[rows].clone()
+        if has.any():
+            change = control_vectors if xstar.dim() == 2 else control_maps
+            xstar[has] = torch.from_numpy(change(xstar[has].numpy(), shown.control, shown.seed))
+        xstar[~has] = 0
+        return VectorSplit(batch._replace(xstar=xstar, has_xstar=has))
+
+    def also(self) -> dict[str, VectorSplit]:
+        """Return no other versions."""
+        return {}
+
+    def preprocessing(self) -> dict[str, Any]:
+        """Return nothing: rows are given already prepared."""
+        return {}
 
 
 def _columns(rows: Any, n: int, name: str) -> tuple[list[Any], ...]:

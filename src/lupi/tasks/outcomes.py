@@ -185,25 +185,3 @@ def as_numbers(values: Sequence[Any]) -> NDArray[np.float64] | None:
     except (ValueError, TypeError):
         return None
     return numbers if np.isfinite(numbers).all() else None
-
-
-class ScoredByOutcome:
-    """Base of tasks whose loss and scores are those of an `Outcome`."""
-
-    outcome: Outcome
-
-    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Return the cross-entropy, or the negative log-likelihood, of each row, (B,)."""
-        return self.outcome.example_loss(output, y)
-
-    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-        """Return all scores of a split; scores of numbers are in the unit of the target."""
-        return self.outcome.metrics(output, y, weights)
-
-    def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        """Return the scores of the distribution of the training targets, which ignores x."""
-        return self.outcome.trivial(train, test)
-
-    def is_uninformative(self, output: Tensor) -> bool:
-        """Return whether predictions do not change from row to row."""
-        return self.outcome.is_uninformative(output)

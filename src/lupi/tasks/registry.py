@@ -10,28 +10,28 @@ from lupi.errors import LupiError
 from lupi.loaders.images.writer import OnDecoded
 from lupi.plugins import in_lupi_paper, load_plugin, plugins
 from lupi.settings import Settings, TaskSettings, format_value, unknown_name
+from lupi.tasks.custom import CustomTask, CustomTaskSettings
 from lupi.tasks.images.digits import DigitsTask
 from lupi.tasks.images.image_files import (
     ImageFilesSettings,
-    ImageFilesTask,
     open_images,
     shard_images,
 )
 from lupi.tasks.images.image_folder import ImageFolderTask
 from lupi.tasks.images.imagenet import ImagenetTask
 from lupi.tasks.images.tiny_imagenet import TinyImagenetTask
-from lupi.tasks.own import OwnTask, OwnTaskSettings
 from lupi.tasks.table import TableTask
+from lupi.tasks.task import DataTask
 from lupi.tasks.text.task import TextTask
 
-TASKS: dict[str, type[Any]] = {
+TASKS: dict[str, Any] = {
     "digits": DigitsTask,
     "tiny-imagenet": TinyImagenetTask,
     "imagenet": ImagenetTask,
     "image-folder": ImageFolderTask,
     "table": TableTask,
     "text": TextTask,
-    "own": OwnTask,
+    "custom": CustomTask,
 }
 
 
@@ -40,13 +40,12 @@ def task_names() -> list[str]:
     return [*TASKS, *(name for name in plugins("lupi.tasks") if name not in TASKS)]
 
 
-def find_task(name: str) -> type[Any]:
-    """Return the class of a task."""
+def find_task(name: str) -> Any:
+    """Return a kind of task: what loads it, with `Settings` and `Network`."""
     if name in TASKS:
         return TASKS[name]
     if name in plugins("lupi.tasks"):
-        cls: type[Any] = load_plugin(plugins("lupi.tasks")[name])
-        return cls
+        return load_plugin(plugins("lupi.tasks")[name])
     hint = in_lupi_paper("lupi.tasks", name)
     raise LupiError(f"task.name: {hint or unknown_name('task', name, task_names())}")
 
@@ -85,8 +84,10 @@ class TaskLoader:
         if self._task is None or self._settings != task:
             self._task = None  # two datasets need not fit into memory
             self._task, self._settings = build_task(task, network), task
-        if isinstance(task, OwnTaskSettings):  # the user's object has its own network
+        if isinstance(task, CustomTaskSettings):  # the user's object has its own network
             return self._task
+        if isinstance(self._task, DataTask):
+            return self._task.with_network(network)
         other: Any = copy.copy(self._task)
         other.network_settings = network
         result: Task = other
@@ -107,6 +108,8 @@ def shard_task(
 ) -> dict[str, Any]:
     """Write the images of a task to shards; return the description that is stored with them."""
     if not isinstance(task, ImageFilesSettings):
-        names = [name for name, cls in TASKS.items() if issubclass(cls, ImageFilesTask)]
+        names = [
+            name for name, kind in TASKS.items() if issubclass(kind.Settings, ImageFilesSettings)
+        ]
         raise LupiError(f"task.name: {task.name} has no images in files; {', '.join(names)} have")
     return shard_images(task, out, shard_size, on_decoded)

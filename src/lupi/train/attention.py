@@ -16,6 +16,7 @@ from lupi.core import Batch, Method, Split, Task
 from lupi.errors import LupiError
 from lupi.files import write_whole
 from lupi.networks.pooling import AttentionPooling, attention_of
+from lupi.tasks.images.image import in_pixels, sees_maps
 from lupi.text_samples import write_text_samples
 from lupi.train.samples import text_samples
 from lupi.train.settings import RunSettings
@@ -100,9 +101,9 @@ def _save_samples(
 ) -> None:
     """Save evenly spaced test rows: attention.npz (images) or attention.json (texts)."""
     rows, pixels = _spread(test), None
-    if getattr(task, "sees_maps", False):
-        shown: Any = task
-        pixels = _spread(shown.in_pixels().splits(settings.size, settings.seed, reveal=True).test)
+    if sees_maps(task):
+        shown = in_pixels(task).splits(settings.size, settings.seed, reveal=True)
+        pixels = _spread(shown.test)
     keep = _with_region(rows._replace(row=torch.arange(len(rows.y)))).row
     assert keep is not None
     rows, pixels = rows.select(keep), (pixels or rows).select(keep)

@@ -120,7 +120,7 @@ def test_a_task_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     done = lupi.compare(VectorTask(), folder=tmp_path / "own", **FEW)
     assert torch.equal(torch.rand(3), expected)  # the caller's draws are the caller's
     assert done.is_complete
-    assert done.record.settings["task"]["name"] == "own"
+    assert done.record.settings["task"]["name"] == "custom"
     student = done.student("het-dropout")
     assert isinstance(student, nn.Module)
     assert student(torch.zeros(5, 6)).shape == (5, 2)

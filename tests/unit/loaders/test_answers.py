@@ -10,7 +10,7 @@ import pytest
 from lupi.errors import LupiError
 from lupi.loaders.tables.columns import Table, load_table
 from lupi.loaders.tables.settings import TableSettings
-from lupi.tasks.table import TableTask
+from lupi.tasks.table import TableRun, TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 
 N_ITEMS = 40
@@ -103,7 +103,8 @@ def test_every_annotator_has_a_place_and_unseen_ones_share_one(tmp_path: Path) -
     task = TableTask(settings_of(votes(tmp_path)), TableNetworkSettings()).for_run(50, 0)
     train = next(iter(task.splits(50, 0).train.batches(50)))
     assert train.xstar is not None
-    who = task._fitted.parts["train"].frame["who"]
+    assert isinstance(task.run, TableRun)
+    who = task.run.parts["train"].frame["who"]
     n_twice = int((who.value_counts() >= 2).sum())
     assert task.xstar_dim == n_twice + 1
     assert (train.xstar.sum(1) == 1).all()

@@ -9,15 +9,16 @@ import torch
 
 from lupi.core import Batch, RowLoss
 from lupi.errors import LupiError
-from lupi.tasks.table import TableTask
+from lupi.tasks.table import TableRun, TableTask
 from lupi.tasks.table_network import TableNetworkSettings
+from lupi.tasks.task import DataTask
 from lupi.train.loop import Part, reduce
 from made_table import HEADER, rows, settings_of, write_csv
 
 
 def task_with(
     tmp_path: Path, column: list[Any] | None = None, target: str = "hours", **changes: Any
-) -> TableTask:
+) -> DataTask:
     column = [i % 4 for i in range(120)] if column is None else column
     lines = [[*row, str(weight)] for row, weight in zip(rows(120), column, strict=True)]
     path = write_csv(tmp_path / "weighted.csv", lines, [*HEADER, "n"])
@@ -25,13 +26,19 @@ def task_with(
     return TableTask(settings, TableNetworkSettings(n_hidden=8))
 
 
-def of(task: TableTask, part: str) -> Batch:
+def of(task: DataTask, part: str) -> Batch:
     batch: Batch = next(iter(getattr(task.splits(40, 0), part).batches(1000)))
     return batch
 
 
-def raw(task: TableTask, part: Any) -> np.ndarray:
-    return task._table.draw(0)[part].frame["n"].to_numpy(dtype=float)
+def raw(task: DataTask, part: Any) -> np.ndarray:
+    return run_of(task).parts[part].frame["n"].to_numpy(dtype=float)
+
+
+def run_of(task: DataTask) -> TableRun:
+    run = task.for_run(40, 0).run
+    assert isinstance(run, TableRun)
+    return run
 
 
 def test_weights_count_in_the_loss_and_in_the_metrics(tmp_path: Path) -> None:
@@ -39,12 +46,12 @@ def test_weights_count_in_the_loss_and_in_the_metrics(tmp_path: Path) -> None:
     train, test = of(task, "train"), of(task, "test")
     assert train.weights is not None
     assert train.weights.mean() == pytest.approx(1)
-    given = task.for_run(40, 0)._fitted.parts["train"].frame["n"].to_numpy(dtype=float)
+    given = run_of(task).parts["train"].frame["n"].to_numpy(dtype=float)
     assert np.allclose(train.weights.numpy(), given / given.mean())
     assert test.weights is not None
     assert np.array_equal(test.weights.numpy(), raw(task, "test"))
     assert task.metric.name == "weighted_r2"
-    assert "n" not in {c.name for c in task.for_run(40, 0)._fitted.encoder.columns}
+    assert "n" not in {c.name for c in run_of(task).encoder.columns}
     facts = {fact.about: fact.text for fact in task.facts}
     assert facts["weights"].startswith("n, 0 to 3 (mean 1.5), in the loss and metrics; 30 rows")
 

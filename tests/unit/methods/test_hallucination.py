@@ -4,16 +4,16 @@ import torch
 from conftest import VectorTask, digits_task
 from lupi.core import Batch
 from lupi.methods.teachers.hallucination import Hallucination, HallucinationSettings
-from lupi.tasks.images.digits import DigitsTask
+from lupi.tasks.task import DataTask
 from reduced import losses_of
 
 
-def build(task: DigitsTask | VectorTask, **settings: object) -> Hallucination:
+def build(task: DataTask | VectorTask, **settings: object) -> Hallucination:
     parsed = HallucinationSettings.parse(settings, "settings")
     return Hallucination(task.network(), task, parsed).train()
 
 
-def a_batch(task: DigitsTask | VectorTask) -> Batch:
+def a_batch(task: DataTask | VectorTask) -> Batch:
     return next(iter(task.splits(8, 0).train.batches(8)))
 
 

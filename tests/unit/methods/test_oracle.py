@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,8 +39,7 @@ def test_without_a_region_it_sees_the_whole_image() -> None:
 
 
 def test_it_takes_a_vector_beside_images() -> None:
-    task = digits_task()
-    task.xstar_kind, task.xstar_dim = "vector", 3
+    task = replace(digits_task(), xstar_kind="vector", xstar_dim=3)
     method = Oracle(task.network(), task, OracleSettings()).eval()
     x, has = task.example(), torch.tensor([True, True])
     one, other = (append_xstar(Batch(x, has, v.expand(2, 3), has)).x for v in torch.eye(3)[:2])

@@ -141,7 +141,7 @@ def test_bad_texts_stop_or_are_skipped(finished: Path, tmp_path: Path, here: Her
 
 def test_an_own_encoder_is_exported_as_onnx_alone(tmp_path: Path) -> None:
     allow("test_text_students:make_encoder")
-    folder = trained(tmp_path, {"name": "own", "encoder": "test_text_students:make_encoder"})
+    folder = trained(tmp_path, {"name": "custom", "encoder": "test_text_students:make_encoder"})
     with pytest.raises(LupiError, match="export it as ONNX"):
         load_student(folder)
     student = load_student(export(folder, tmp_path / "shipped", "onnx").folder)

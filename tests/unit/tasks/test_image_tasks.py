@@ -7,18 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from conftest import digits_task
 from lupi.core import Batch, Control, Losses, Method
 from lupi.errors import LupiError
+from lupi.loaders.division import Part
 from lupi.loaders.images.split import Images
 from lupi.records import Design
 from lupi.settings import Settings
-from lupi.tasks.images.image import ImageTask
+from lupi.tasks.images.image import ImageRows
 from lupi.tasks.images.image_files import load_images
 from lupi.tasks.images.image_folder import ImageFolderSettings
 from lupi.tasks.registry import build_task, parse_task, prepare_task
+from lupi.tasks.task import DataTask
 from lupi.train.evaluate import compute_outputs
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
@@ -202,35 +205,43 @@ def test_a_run_scores_middle_and_ten_crops(mine: dict[str, Any], tmp_path: Path)
     assert metrics["test"]["loss"] != metrics["test_ten_crops"]["loss"]
 
 
-def folder_task(settings: dict[str, Any]) -> ImageTask:
+def classes_of(task: DataTask, rows: NDArray[np.int64]) -> list[int]:
+    return [int(n) for n in np.bincount(task.division.classes_of(rows, 0))]
+
+
+def images_of(task: DataTask, part: Part, seed: int) -> set[bytes]:
+    assert isinstance(task.rows, ImageRows)
+    images = task.rows.stores(seed)[part]
+    assert isinstance(images, Images)
+    return {image.tobytes() for image in images.x[task.division.draw(seed)[part]]}
+
+
+def folder_task(settings: dict[str, Any]) -> DataTask:
     task = task_from(settings, {})
-    assert isinstance(task, ImageTask)
+    assert isinstance(task, DataTask)
     return task
 
 
 def test_each_seed_draws_its_own_test_images(mine: dict[str, Any]) -> None:
     task = folder_task(mine)
     assert task.design == Design(n_pool=16, test="per-seed", n_test=4)
-    draws = [task._draw(seed) for seed in (0, 0, 1)]
+    draws = [task.division.draw(seed) for seed in (0, 0, 1)]
     for parts in draws:
-        rows = [set(part.rows.tolist()) for part in parts]
+        rows = [set(part.tolist()) for part in parts.values()]
         assert [len(some) for some in rows] == [8, 4, 4]
         assert len(set.union(*rows)) == 16
-        assert all(np.bincount(part.y).tolist() == [len(part.y) // 2] * 2 for part in parts)
-    first, again, other = (set(parts.test.rows.tolist()) for parts in draws)
+        assert all(classes_of(task, part) == [len(part) // 2] * 2 for part in parts.values())
+    first, again, other = (set(parts["test"].tolist()) for parts in draws)
     assert first == again != other
 
 
 def test_images_added_later_take_the_place_of_at_most_one(mine: dict[str, Any]) -> None:
     task = folder_task(mine)
-    before = task._draw(3).test
-    assert isinstance(before.images, Images)
-    seen = {image.tobytes() for image in before.images.x[before.rows]}
+    before = images_of(task, "test", 3)
     save_image(Path(mine["root"]) / "cats/added.png", seed=99)
-    after = folder_task({**mine, "on_bad": "skip"})._draw(3).test
-    assert isinstance(after.images, Images)
-    assert len(after.rows) == len(before.rows)
-    assert len(seen - {image.tobytes() for image in after.images.x[after.rows]}) <= 1
+    after = images_of(folder_task({**mine, "on_bad": "skip"}), "test", 3)
+    assert len(after) == len(before)
+    assert len(before - after) <= 1
 
 
 def test_a_folder_with_a_test_part_has_the_same_for_every_seed(
@@ -245,9 +256,9 @@ def test_a_folder_with_a_test_part_has_the_same_for_every_seed(
     (root / "labels.csv").write_text("file,label,part\n" + "\n".join(lines) + "\n")
     task = folder_task({**mine, "labels": "labels.csv"})
     assert task.design == Design(n_pool=12, test="fixed", n_test=4)
-    first, other = task._draw(0), task._draw(1)
-    assert np.array_equal(first.test.rows, other.test.rows)
-    assert not np.array_equal(first.val.rows, other.val.rows)
+    first, other = task.division.draw(0), task.division.draw(1)
+    assert np.array_equal(first["test"], other["test"])
+    assert not np.array_equal(first["val"], other["val"])
 
 
 def test_changed_images_are_another_run(mine: dict[str, Any]) -> None:
@@ -281,18 +292,18 @@ def test_groups_of_images_are_in_one_part_only(tmp_path: Path) -> None:
         "group_column": "board",
         "cache": str(tmp_path / "cache"),
     }
-    task: Any = task_from(settings, {"width": 2})
+    task = folder_task(settings)
     parsed = parse_task(settings)
     assert isinstance(parsed, ImageFolderSettings)
     loaded = load_images(parsed)
     assert loaded.groups is not None
     drawn = set()
     for seed in range(6):
-        parts = task._draw(seed)
-        groups = [set(loaded.groups[part.rows]) for part in parts]
+        parts = task.division.draw(seed)
+        groups = [set(loaded.groups[rows]) for rows in parts.values()]
         assert sum(map(len, groups)) == len(set.union(*groups)) == 8
-        assert [np.bincount(part.y).tolist() for part in parts[1:]] == [[3, 3], [3, 3]]
-        drawn.add(tuple(parts.test.rows))
+        assert [classes_of(task, parts[part]) for part in ("val", "test")] == [[3, 3], [3, 3]]
+        drawn.add(tuple(parts["test"]))
     assert len(drawn) > 1
     assert task.design.groups == "board"
     assert len(task.splits(8, 0).train) == 8

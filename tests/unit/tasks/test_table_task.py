@@ -11,8 +11,9 @@ import torch
 from lupi.errors import LupiError
 from lupi.loaders.tables.encoder import TableEncoder
 from lupi.loaders.tables.vectors import VectorSplit
-from lupi.tasks.table import TableTask
+from lupi.tasks.table import TableRun, TableTask
 from lupi.tasks.table_network import TableNetworkSettings
+from lupi.tasks.task import DataTask
 from made_table import HEADER, rows, settings_of, table_task, write_csv
 
 
@@ -21,7 +22,7 @@ def whole(split: Any) -> Any:
     return split.rows
 
 
-def partial_task(tmp_path: Path) -> TableTask:
+def partial_task(tmp_path: Path) -> DataTask:
     """x* is missing: rain in every 2nd row, traffic in every 3rd, so both in every 6th."""
     made = rows()
     for i, row in enumerate(made):
@@ -31,10 +32,16 @@ def partial_task(tmp_path: Path) -> TableTask:
     return TableTask(settings_of(path), TableNetworkSettings())
 
 
+def run_of(task: DataTask, size: int, seed: int) -> TableRun:
+    run = task.for_run(size, seed).run
+    assert isinstance(run, TableRun)
+    return run
+
+
 def test_small_training_sets_are_parts_of_large_ones() -> None:
     task = table_task("late")
     small, large, other = (
-        list(task.for_run(n, seed)._fitted.parts["train"].frame.index)
+        list(run_of(task, n, seed).parts["train"].frame.index)
         for n, seed in ((20, 3), (60, 3), (20, 4))
     )
     assert small == large[:20]
@@ -96,7 +103,7 @@ def test_a_run_predicts_new_rows_with_what_it_keeps() -> None:
     }
     assert not {"rain", "traffic"} & {column["name"] for column in kept["features"]["columns"]}
     encoder = TableEncoder.from_json(kept["features"])
-    frame = task._table.draw(2)["test"].frame
+    frame = run_of(task, 30, 2).parts["test"].frame
     expected = whole(task.splits(30, 2).test).x
     assert np.array_equal(encoder.transform(frame), expected.numpy())
     new = pd.DataFrame([dict(zip(HEADER[:5], rows(1, seed=9)[0], strict=False))])
@@ -169,13 +176,13 @@ def test_nothing_is_fitted_on_other_rows_than_the_runs(tmp_path: Path) -> None:
     """Change every row that the run does not train on: what it knows stays the same."""
     path = write_csv(tmp_path / "a.csv", rows())
     before = TableTask(settings_of(path), TableNetworkSettings()).for_run(30, 1)
-    own = set(before._fitted.parts["train"].frame.index)
+    own = set(run_of(before, 30, 1).parts["train"].frame.index)
     other = ["1e6", "truck", "True", "1999-01-01", "", "9", "9", "99", "late"]
     changed = [row if i in own else other for i, row in enumerate(rows())]
     write_csv(path, changed)
     after = TableTask(settings_of(path), TableNetworkSettings()).for_run(30, 1)
     assert after.preprocessing(30, 1) == before.preprocessing(30, 1)
-    assert after._fitted.xstar_layout == before._fitted.xstar_layout
+    assert run_of(after, 30, 1).xstar_layout == run_of(before, 30, 1).xstar_layout
     assert torch.equal(whole(after.splits(30, 1).train).x, whole(before.splits(30, 1).train).x)
 
 

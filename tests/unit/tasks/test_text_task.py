@@ -9,8 +9,9 @@ from lupi.core import Batch, Control
 from lupi.errors import LupiError
 from lupi.loaders.text.made_reviews import write_reviews
 from lupi.tasks.registry import build_task, parse_network, parse_task
+from lupi.tasks.task import DataTask
 from lupi.tasks.text.network import TextNetworkSettings
-from lupi.tasks.text.task import TextTask
+from lupi.tasks.text.task import TextRows, TextTask
 from made_reviews import COLUMNS, settings_of, text_task, write_csv
 
 
@@ -49,12 +50,12 @@ def test_batches_are_padded_and_carry_regions_in_training_only() -> None:
 
 def test_each_seed_draws_its_own_rows_and_sizes_are_nested() -> None:
     task = text_task(n=200)
-    rows = {seed: task._rows(40, seed) for seed in (0, 1)}
+    rows = {seed: list(task.draw(40, seed).values()) for seed in (0, 1)}
     for train, val, test in rows.values():
         assert not set(train) & set(val) | set(train) & set(test) | set(val) & set(test)
     for first, second in zip(*rows.values(), strict=True):
         assert 0 < len(set(first) & set(second)) < len(first)
-    small = task._rows(20, 0)
+    small = list(task.draw(20, 0).values())
     assert set(small[0]) < set(rows[0][0])
     assert all(np.array_equal(a, b) for a, b in zip(small[1:], rows[0][1:], strict=True))
 
@@ -68,13 +69,14 @@ def test_classes_are_as_frequent_everywhere() -> None:
 def test_the_vocabulary_is_that_of_the_training_rows(tmp_path: Path) -> None:
     task = text_task(n=100)
     words = task.preprocessing(10, 0)["texts"]["words"]
-    seen = {word for i in task._rows(10, 0)[0] for word in task._train.words[i]}
-    assert len(words) == len(seen) < len(task._data.lexemes)
+    assert isinstance(task.rows, TextRows)
+    seen = {word for i in task.draw(10, 0)["train"] for word in task.rows.texts.words[i]}
+    assert len(words) == len(seen) < len(task.rows.data.lexemes)
     train = whole(task.splits(10, 0).train).x
     assert train.unique().tolist() == list(range(len(words) + 1))  # 0 is padding
     assert (whole(task.splits(10, 0).test).x == 0).any()
     few = text_task(n=100, max_words=5)
-    assert few.n_words == 6
+    assert len(few.preprocessing(10, 0)["texts"]["words"]) == 5
     assert whole(few.splits(10, 0).train).x.max() == 5
     often = text_task(n=100, min_count=5).preprocessing(10, 0)["texts"]["words"]
     assert set(often) < set(words)
@@ -200,7 +202,7 @@ def test_targets_that_never_change_and_too_few_rows_are_refused(tmp_path: Path) 
     ("network", "message"),
     [
         ({"n_channels": 8}, "has no effect on bag-of-words"),
-        ({"name": "own"}, "own needs it"),
+        ({"name": "custom"}, "custom needs it"),
         ({"name": "cnn", "encoder": "a:b"}, "goes with name: own"),
     ],
 )
@@ -209,7 +211,7 @@ def test_settings_without_effect_are_refused(network: dict[str, Any], message: s
         TextNetworkSettings.parse(network, "network")
 
 
-def grouped(tmp_path: Path, **changes: Any) -> TextTask:
+def grouped(tmp_path: Path, **changes: Any) -> DataTask:
     rows = [
         {
             "text": f"word{i} and {'good' if i % 2 else 'bad'}",
@@ -227,7 +229,7 @@ def grouped(tmp_path: Path, **changes: Any) -> TextTask:
     raw = {"name": "text", "path": path, "text": "text", "target": "label", **changes}
     settings = parse_task(raw)
     task = build_task(settings, parse_network(settings, {}))
-    assert isinstance(task, TextTask)
+    assert isinstance(task, DataTask)
     return task
 
 

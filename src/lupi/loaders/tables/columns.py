@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.loaders.content import fingerprint_of
-from lupi.loaders.division import PARTS, Division, Part
+from lupi.loaders.division import PARTS, Division, Part, Rows
 from lupi.loaders.files import list_columns, read_frame
 from lupi.loaders.split_columns import official_parts
 from lupi.loaders.tables.answers import Answers, answers_of
@@ -52,10 +52,14 @@ class Table:
 
     def draw(self, seed: int) -> dict[Part, LabelledRows]:
         """Return the rows of a seed: the pool of training rows, validation and test rows."""
+        return self.take(self.division.draw(seed))
+
+    def take(self, rows: Mapping[Part, Rows]) -> dict[Part, LabelledRows]:
+        """Return some rows of each part; held-out items count once."""
         pool = self.given["train"]
         parts = {
-            part: pool.take(rows) if part in ("train", *self.division.drawn) else self.given[part]
-            for part, rows in self.division.draw(seed).items()
+            part: pool.take(some) if part in ("train", *self.division.drawn) else self.given[part]
+            for part, some in rows.items()
         }
         if self.answers is None:
             return parts

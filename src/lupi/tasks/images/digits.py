@@ -1,24 +1,27 @@
 """The embedded task, cluttered digits, which needs no download."""
 
-from functools import partial
-
+from lupi.design import Design
+from lupi.loaders.division import PARTS, GivenParts
 from lupi.loaders.images.digits import N_DIGITS, N_TEST, TEST_REPEATS, DigitsSettings, make_digits
-from lupi.loaders.images.parts import ImageParts, all_rows
-from lupi.records import Design
-from lupi.tasks.images.image import ImageTask
+from lupi.loaders.images.windows import Cropping
+from lupi.tasks.images.image import ImageRows, image_task
 from lupi.tasks.images.network import ImageNetworkSettings
+from lupi.tasks.task import DataTask, TaskKind
 
 
-class DigitsTask(ImageTask):
-    """Ten classes of digits in clutter; x* is the digit's box."""
+def load_digits(settings: DigitsSettings, network: ImageNetworkSettings) -> DataTask:
+    """Return ten classes of digits in clutter; x* is the digit's box. Each seed makes its own."""
+    first = make_digits(settings, 0)
+    side = first[0].shape[1]
+    rows = ImageRows(
+        lambda seed: dict(zip(PARTS, make_digits(settings, seed), strict=True)),
+        tuple(str(i) for i in range(10)),
+        Cropping(side, side),
+    )
+    sizes = {part: len(images.y) for part, images in zip(PARTS, first, strict=True)}
+    division = GivenParts(sizes, lambda seed: make_digits(settings, seed)[0].y)
+    design = Design(n_pool=N_DIGITS, test="per-seed", n_test=N_TEST * TEST_REPEATS)
+    return image_task(rows, division, design, network)
 
-    Settings = DigitsSettings
-    Network = ImageNetworkSettings
 
-    def __init__(self, settings: DigitsSettings, network: ImageNetworkSettings) -> None:
-        design = Design(n_pool=N_DIGITS, test="per-seed", n_test=N_TEST * TEST_REPEATS)
-        super().__init__(partial(_draw, settings), design, n_classes=10, network=network)
-
-
-def _draw(settings: DigitsSettings, seed: int) -> ImageParts:
-    return ImageParts(*(all_rows(images) for images in make_digits(settings, seed)))
+DigitsTask = TaskKind(DigitsSettings, ImageNetworkSettings, load_digits)

@@ -1,225 +1,86 @@
-"""Classification of images, with the box of the object as privileged information."""
+"""Classification of images, with a region of each image as privileged information."""
 
-import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Control, Inputs, OneOutputPerRow, OutputKind, Places, Split, Splits, XstarKind
+from lupi.core import Inputs, Split, Task
+from lupi.design import Design
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
+from lupi.loaders.division import PARTS, GivenParts, Part
 from lupi.loaders.images.decode import Fit
 from lupi.loaders.images.maps import MapImages, cached_maps, check_cropping
-from lupi.loaders.images.parts import DrawParts, ImageRows
 from lupi.loaders.images.split import ImageBatches, Images, StoredImages
 from lupi.loaders.images.windows import Cropping
-from lupi.loaders.subsets import nested_rows, rows_with_xstar
-from lupi.records import Design, Metric
+from lupi.records import Metric
 from lupi.tasks.images.network import ImageNetworkSettings, build_network, unknown_statistics
+from lupi.tasks.outcomes import Outcome
+from lupi.tasks.task import Bools, DataTask, Divides, RowNumbers, Shown
 
 N_TOP = 5
+Stores = Callable[[int], Mapping[Part, StoredImages]]
+"""A seed to the images that hold the rows of each part."""
 
 
-class ImageTask(OneOutputPerRow):
-    """A classification task over images.
+def image_task(
+    rows: "ImageRows",
+    division: Divides,
+    design: Design,
+    network: ImageNetworkSettings,
+    finding_counts: Mapping[str, int] | None = None,
+) -> DataTask:
+    """Return a classification task over images; training sets are balanced."""
+    return DataTask(
+        rows,
+        division,
+        design,
+        ImageClasses(rows.classes),
+        Metric("accuracy"),
+        network,
+        xstar_kind="region",
+        places="pixels",
+        xstar_dim=1,
+        balanced=True,
+        finding_counts=finding_counts or {},
+    )
 
-    Args:
-        draw: Function that returns the training, validation and test images of a seed.
-        design: How these are drawn.
-        n_classes: Number of classes.
-        network: Settings of the student.
-        cropping: How stored images are cropped; None: not at all.
-        ten_crops: Whether to test on ten crops of each image, too, summing class probabilities.
-    """
 
-    metric = Metric("accuracy")
-    xstar_kind: XstarKind = "region"
-    places: Places | None = "pixels"
-    xstar_dim = 1
-    output_kind: OutputKind = "classes"
-    warnings: tuple[str, ...] = ()
-    finding_counts: Mapping[str, int] = MappingProxyType({})
-    """Problems that were found in the images, or conversions, with their counts."""
-    layout: tuple[Fact, ...] = ()
-    """How the files were understood."""
-    fit: Fit = "crop"
-    """How an image that is not square becomes one."""
+def task_of_images(images: Images, n_classes: int, network: ImageNetworkSettings) -> DataTask:
+    """Return a task with the same images in every part, to measure or try something."""
+    side, n = images.shape[1], len(images.y)
+    rows = ImageRows(
+        lambda seed: dict.fromkeys(PARTS, images),
+        tuple(str(i) for i in range(n_classes)),
+        Cropping(side, side),
+    )
+    division = GivenParts(dict.fromkeys(PARTS, n), lambda seed: images.y)
+    return image_task(rows, division, division.design, network)
 
-    def __init__(
-        self,
-        draw: DrawParts,
-        design: Design,
-        n_classes: int,
-        network: ImageNetworkSettings,
-        cropping: Cropping | None = None,
-        ten_crops: bool = False,
-    ) -> None:
-        self._draw = draw
-        self.design = design
-        self.n_classes = n_classes
-        self.classes = tuple(str(i) for i in range(n_classes))
-        self.network_settings = network
-        self._example_rows = draw(0).train
-        self.n_channels, side = self._example_rows.images.shape
-        self._cropping = cropping or Cropping(side, side)
-        self._ten_crops = ten_crops
-        self.statistics: tuple[list[float], list[float]] | None = None
-        self._maps: dict[tuple[int, str], MapImages] = {}
-        """Maps of the images by a frozen network; shared by tasks with other networks."""
 
-    @property
-    def sees_maps(self) -> bool:
-        """Whether x is the maps of a frozen pretrained network."""
-        return self.network_settings.is_frozen
+def sees_maps(task: Task) -> bool:
+    """Return whether x is the maps of a frozen pretrained network."""
+    settings = getattr(task, "network_settings", None)
+    return isinstance(settings, ImageNetworkSettings) and settings.is_frozen
 
-    @property
-    def n_outputs(self) -> int:
-        """The number of classes."""
-        return self.n_classes
 
-    @property
-    def n_rows(self) -> int:
-        """Number of images that training images are drawn from."""
-        return len(self._example_rows.rows)
+def in_pixels(task: Task) -> DataTask:
+    """Return a task of images with pixels as x, whatever the network sees."""
+    assert isinstance(task, DataTask)
+    return task.with_network(ImageNetworkSettings())
 
-    def for_run(self, size: int, seed: int) -> Self:
-        """Return the task with mean and standard deviation of the pixels of a training set."""
-        fitted = copy.copy(self)
-        train = self._training_rows(size, seed)
-        if self.network_settings.is_pretrained and not self.sees_maps:
-            train = ImageRows(self._mapped(train.images), train.rows)
-        fitted.statistics = train.images.mean_and_std(train.rows)
-        return fitted
 
-    @property
-    def facts(self) -> tuple[Fact, ...]:
-        """Facts about the data, for the user to check before training."""
-        images, rows = self._example_rows.images, self._example_rows.rows
-        counts = np.bincount(images.y[rows], minlength=self.n_classes)
-        named = dict(zip(self.classes, counts.tolist(), strict=True))
-        size = f"{self._cropping.size} x {self._cropping.size} pixels"
-        channels = "1 channel" if self.n_channels == 1 else f"{self.n_channels} channels"
-        return (
-            Fact("x", f"images of {size}, {channels}"),
-            *(self.layout or (Fact("x*", "a box or a mask around the object"),)),
-            Fact("y", f"one of {self.n_classes} classes; training rows: {list_counts(named)}"),
-            *(Fact("found", f"{what}: {n:,}") for what, n in self.finding_counts.items() if n),
-        )
+class ImageClasses(Outcome):
+    """Classes of images: accuracy, loss and, with more than 5 classes, top-5 accuracy."""
 
-    def _training_rows(self, size: int, seed: int) -> ImageRows:
-        pool = self._seen(self._draw(seed).train)
-        return ImageRows(pool.images, pool.rows[nested_rows(pool.y, size, seed)])
-
-    def _seen(self, part: ImageRows) -> ImageRows:
-        """Return rows as the network sees them: as they are, or as maps of a frozen network."""
-        return ImageRows(self._mapped(part.images), part.rows) if self.sees_maps else part
-
-    def _mapped(self, images: StoredImages) -> MapImages:
-        """Return the maps of images by the pretrained network, computed once."""
-        check_cropping(self._cropping, self._ten_crops)
-        if not isinstance(images, Images):
-            raise LupiError(
-                "a frozen network needs images in files: shards are streamed, so nothing can be "
-                "cached; give the files they were made of"
-            )
-        backbone = self.network_settings.backbone()
-        key = id(images), backbone.source.checksum
-        if key not in self._maps:
-            stored, rows, folder = self._stored_in(images)
-            network = f"{backbone.source.checksum} {self._cropping.size}"
-            maps = cached_maps(stored, backbone, network, self._cropping.flip, folder).maps
-            self._maps[key] = MapImages(images, maps[rows])
-        return self._maps[key]
-
-    def _stored_in(self, images: Images) -> tuple[Images, slice, Path | None]:
-        """Return all images of a cache folder, which of them these are, and the folder."""
-        return images, slice(None), None
-
-    def splits(
-        self,
-        size: int,
-        seed: int,
-        control: Control = "real",
-        xstar_frac: float = 1.0,
-        reveal: bool = False,
-    ) -> Splits:
-        """Return `size` training rows with x* under a control, and all of validation and test.
-
-        The fraction is one of the training rows that have x* at all. With `reveal` (an oracle)
-        validation and test rows have x* too, under the same control.
-        """
-        _, val, test = self._draw(seed)
-        if reveal and not (val.images.has_regions and test.images.has_regions):
-            raise LupiError(
-                "an oracle sees x* at test, and the validation or test images have no region "
-                "here: leave the oracle out"
-            )
-        train = self._training_rows(size, seed)
-        regions, has = train.images.regions(train.rows, control, seed)
-        has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
-        ten_crops = ImageBatches(test.y, self._cropping, ten_crops=True)
-        return Splits(
-            train.images.split(train.rows, ImageBatches(train.y, self._cropping, regions, has)),
-            self._held_out(val, control if reveal else None, seed),
-            self._held_out(test, control if reveal else None, seed),
-            {"test_ten_crops": test.images.split(test.rows, ten_crops)} if self._ten_crops else {},
-        )
-
-    def _held_out(self, part: ImageRows, control: Control | None, seed: int) -> Split:
-        """Return validation or test rows, without x* unless a control is given."""
-        part = self._seen(part)
-        images, rows = part.images, part.rows
-        regions, has = (None, None) if control is None else images.regions(rows, control, seed)
-        return images.split(rows, ImageBatches(part.y, self._cropping, regions, has))
-
-    def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
-        """Return what a student needs to predict new images, without x*.
-
-        `images` says how a file becomes x, `target` the class of each logit.
-        """
-        images = {
-            "stored_size": self._cropping.stored,
-            "image_size": self._cropping.size,
-            "n_channels": self.n_channels,
-            "fit": self.fit,
-        }
-        target = {"kind": "classification", "classes": list(self.classes)}
-        described = {"images": images, "target": target}
-        if self.network_settings.is_pretrained:
-            n_channels = len((self.statistics or self._unknown_statistics())[0])
-            source = self.network_settings.backbone().source._asdict()
-            described["backbone"] = {**source, "n_channels": n_channels}
-        return described
-
-    def network(self) -> nn.Module:
-        """Build the student with new random weights."""
-        known = self.statistics or self._unknown_statistics()
-        return build_network(self.network_settings, self.n_classes, self._cropping.size, *known)
-
-    def _unknown_statistics(self) -> tuple[list[float], list[float]]:
-        return unknown_statistics(self.network_settings, self.n_channels, self._cropping.size)
-
-    def in_pixels(self) -> Self:
-        """Return the task with pixels as x, whatever the network sees."""
-        other = copy.copy(self)
-        other.network_settings = ImageNetworkSettings()
-        return other
-
-    def example(self) -> Inputs:
-        """Return two images."""
-        images = self._seen(self._example_rows).images
-        rows = images.first(2)
-        return next(images.split(rows, ImageBatches(images.y[rows], self._cropping)).batches(2)).x
-
-    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        """Return the cross-entropy of each row, (B,)."""
-        return F.cross_entropy(output, y, reduction="none")
+    __slots__ = ()
 
     def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
         """Return accuracy and mean cross-entropy; with more than 5 classes, top-5 too."""
@@ -227,7 +88,7 @@ class ImageTask(OneOutputPerRow):
             "accuracy": (output.argmax(1) == y).float().mean().item(),
             "loss": F.cross_entropy(output, y).item(),
         }
-        if self.n_classes > N_TOP:
+        if len(self.classes) > N_TOP:
             top = output.topk(N_TOP, dim=1).indices  # (N, 5)
             scores["top5"] = (top == y[:, None]).any(1).float().mean().item()
         return scores
@@ -237,9 +98,165 @@ class ImageTask(OneOutputPerRow):
         y, target = _labels(train), _labels(test)
         return {"accuracy": (target == y.bincount().argmax()).float().mean().item()}
 
-    def is_uninformative(self, output: Tensor) -> bool:
-        """Return whether class probabilities do not change from image to image."""
-        return bool(output.softmax(1).std(0).max() < 1e-3)
+
+@dataclass(eq=False)
+class ImageRows:
+    """Images of a task: where they are stored, and how they are shown."""
+
+    stores: Stores
+    classes: tuple[str, ...]
+    cropping: Cropping
+    """How stored images are cropped."""
+    ten_crops: bool = False
+    """Whether to test on ten crops of each image, too, summing class probabilities."""
+    fit_mode: Fit = "crop"
+    """How an image that is not square becomes one."""
+    folder: Path | None = None
+    """Cache folder of the images, where maps of a frozen network are stored."""
+    pool: NDArray[np.int64] | None = None
+    """Training images of seed 0 in their store; None: all."""
+    layout: Sequence[Fact] = ()
+    """How the files were understood."""
+    notes: Sequence[Fact] = ()
+    """Further facts."""
+    remarks: tuple[str, ...] = ()
+    """What in the regions may make a verdict misleading."""
+
+    def __post_init__(self) -> None:
+        self._maps: dict[tuple[int, str], MapImages] = {}
+
+    def fit(
+        self, parts: Mapping[Part, RowNumbers], seed: int, network: ImageNetworkSettings
+    ) -> "ImageRun":
+        """Return the images of a run, with mean and deviation of its training images."""
+        run = ImageRun(self, self.stores(seed), parts, network)
+        train = run.images("train")
+        if network.is_pretrained and not network.is_frozen:
+            train = self.mapped(train, network)
+        run.statistics = train.mean_and_std(parts["train"])
+        return run
+
+    def unfitted(self, network: ImageNetworkSettings) -> "ImageRun":
+        """Return images whose mean and deviation are not known."""
+        return ImageRun(self, self.stores(0), {}, network)
+
+    @property
+    def n_channels(self) -> int:
+        """Number of channels of an image."""
+        return self.stores(0)["train"].shape[0]
+
+    def mapped(self, images: StoredImages, network: ImageNetworkSettings) -> MapImages:
+        """Return the maps of images by a pretrained network, computed once."""
+        check_cropping(self.cropping, self.ten_crops)
+        if not isinstance(images, Images):
+            raise LupiError(
+                "a frozen network needs images in files: shards are streamed, so nothing can be "
+                "cached; give the files they were made of"
+            )
+        backbone = network.backbone()
+        key = id(images), backbone.source.checksum
+        if key not in self._maps:
+            name = f"{backbone.source.checksum} {self.cropping.size}"
+            maps = cached_maps(images, backbone, name, self.cropping.flip, self.folder).maps
+            self._maps[key] = MapImages(images, maps)
+        return self._maps[key]
+
+    def facts(self) -> tuple[Fact, ...]:
+        """Return facts about the data, for the user to check before training."""
+        y = self.stores(0)["train"].y
+        counts = np.bincount(y if self.pool is None else y[self.pool], minlength=len(self.classes))
+        named = dict(zip(self.classes, counts.tolist(), strict=True))
+        size = f"{self.cropping.size} x {self.cropping.size} pixels"
+        channels = "1 channel" if self.n_channels == 1 else f"{self.n_channels} channels"
+        return (
+            Fact("x", f"images of {size}, {channels}"),
+            *(self.layout or (Fact("x*", "a box or a mask around the object"),)),
+            Fact("y", f"one of {len(named)} classes; training rows: {list_counts(named)}"),
+            *self.notes,
+        )
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what in the regions may make a verdict misleading."""
+        return self.remarks
+
+
+class ImageRun:
+    """Images of a run."""
+
+    xstar_dim = 1
+
+    def __init__(
+        self,
+        rows: ImageRows,
+        stores: Mapping[Part, StoredImages],
+        parts: Mapping[Part, RowNumbers],
+        network: ImageNetworkSettings,
+    ) -> None:
+        self._rows, self._stores, self._parts, self._network = rows, stores, parts, network
+        self.outcome = ImageClasses(rows.classes)
+        self.statistics: tuple[list[float], list[float]] | None = None
+
+    def images(self, part: Part) -> StoredImages:
+        """Return the images that hold a part, as the network sees them: perhaps as maps."""
+        images = self._stores[part]
+        return self._rows.mapped(images, self._network) if self._network.is_frozen else images
+
+    def has_xstar(self, part: Part) -> Bools:
+        """Return which images of a part have a region."""
+        return self._stores[part].regions(self._parts[part], "real", 0)[1]
+
+    def split(self, part: Part, shown: Shown | None = None) -> Split:
+        """Return the images of a part."""
+        images, rows = self.images(part), self._parts[part]
+        regions, has = None, None
+        if shown is not None:
+            regions, has = images.regions(rows, shown.control, shown.seed)[0], shown.has
+        return images.split(rows, ImageBatches(images.y[rows], self._rows.cropping, regions, has))
+
+    def also(self) -> dict[str, Split]:
+        """Return the ten crops of the test images, if they are scored."""
+        if not self._rows.ten_crops:
+            return {}
+        images, rows = self._stores["test"], self._parts["test"]
+        crops = ImageBatches(images.y[rows], self._rows.cropping, ten_crops=True)
+        return {"test_ten_crops": images.split(rows, crops)}
+
+    def network(self) -> nn.Module:
+        """Build the student with new random weights."""
+        size = self._rows.cropping.size
+        return build_network(self._network, self.outcome.n_outputs, size, *self._known())
+
+    def _known(self) -> tuple[list[float], list[float]]:
+        """Return mean and deviation of each channel that the network sees."""
+        rows = self._rows
+        return self.statistics or unknown_statistics(
+            self._network, rows.n_channels, rows.cropping.size
+        )
+
+    def example(self) -> Inputs:
+        """Return two images."""
+        images = self.images("train")
+        rows = images.first(2)
+        shown = ImageBatches(images.y[rows], self._rows.cropping)
+        return next(iter(images.split(rows, shown).batches(2))).x
+
+    def preprocessing(self) -> dict[str, Any]:
+        """Return what a student needs to predict new images, without x*.
+
+        `images` says how a file becomes x, `target` the class of each logit.
+        """
+        images = {
+            "stored_size": self._rows.cropping.stored,
+            "image_size": self._rows.cropping.size,
+            "n_channels": self._rows.n_channels,
+            "fit": self._rows.fit_mode,
+        }
+        target = {"kind": "classification", "classes": list(self._rows.classes)}
+        described = {"images": images, "target": target}
+        if self._network.is_pretrained:
+            source = self._network.backbone().source._asdict()
+            described["backbone"] = {**source, "n_channels": len(self._known()[0])}
+        return described
 
 
 def _labels(split: Split) -> Tensor:

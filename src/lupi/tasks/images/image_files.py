@@ -1,30 +1,32 @@
 """Tasks over images in files of any layout: settings, cache and shards."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from lupi.errors import LupiError
+from lupi.facts import Fact
+from lupi.loaders.division import PARTS, Division, GivenParts
 from lupi.loaders.findings import OnBad
 from lupi.loaders.images.cache import ImageSelection, Loaded, load
 from lupi.loaders.images.decode import Fit
 from lupi.loaders.images.layouts.index import Source
 from lupi.loaders.images.layouts.trees import Tree, open_tree
-from lupi.loaders.images.parts import DrawParts, fixed_parts
+from lupi.loaders.images.parts import fixed_division
 from lupi.loaders.images.remarks import region_remarks
 from lupi.loaders.images.shards.format import is_sharded, read_content
 from lupi.loaders.images.shards.remote import is_url
 from lupi.loaders.images.shards.stream import Streamed, open_stream
 from lupi.loaders.images.shards.write import write_shards
-from lupi.loaders.images.split import Images
 from lupi.loaders.images.windows import Cropping
 from lupi.loaders.images.writer import OnDecoded
-from lupi.records import Design
 from lupi.settings import Settings, TaskSettings
-from lupi.tasks.images.image import ImageTask
+from lupi.tasks.images.image import ImageRows, image_task
 from lupi.tasks.images.network import ImageNetworkSettings
+from lupi.tasks.task import DataTask
 
 
 class AugmentSettings(Settings):
@@ -118,6 +120,10 @@ class ImageFilesSettings(TaskSettings):
         """Test images per class, held out of the training images if the source has none."""
         return 0
 
+    def divide(self, loaded: Loaded) -> Division:
+        """Return how seeds divide images: these parts are the same for every seed."""
+        return fixed_division(loaded)
+
     def selection(self) -> ImageSelection:
         """Return the selection of images that the settings describe."""
         return ImageSelection(
@@ -169,51 +175,37 @@ def shard_images(
     return write_shards(Path(s.root), s.source(), selection, out, s.on_bad, shard_size, on_decoded)
 
 
-class ImageFilesTask(ImageTask):
-    """Classification of images in files; x* is the region of the object."""
-
-    Settings: ClassVar[type[ImageFilesSettings]]
-    Network = ImageNetworkSettings
-
-    def __init__(self, settings: ImageFilesSettings, network: ImageNetworkSettings) -> None:
-        if settings.content not in (None, find_content(settings)):
-            raise LupiError(
-                f"images in {settings.root} have changed since this run was planned; plan it again"
-            )
-        loaded = open_images(settings)
-        draw, design = self._replicates(settings, loaded)
-        super().__init__(
-            draw,
-            design,
-            n_classes=len(loaded.classes),
-            network=network,
-            cropping=Cropping(
-                settings.stored, settings.image_size, settings.augment.pad, settings.augment.flip
-            ),
-            ten_crops=settings.test_crops == "ten",
+def load_image_files(settings: ImageFilesSettings, network: ImageNetworkSettings) -> DataTask:
+    """Return the task of images in files; x* is the region of the object."""
+    if settings.content not in (None, find_content(settings)):
+        raise LupiError(
+            f"images in {settings.root} have changed since this run was planned; plan it again"
         )
-        self.classes = tuple(loaded.classes)
-        self._loaded = loaded
-        self.fit = settings.fit
-        self.finding_counts = loaded.finding_counts()
-        if not isinstance(loaded, Streamed):
-            self.layout = loaded.layout
-            self.warnings = tuple(region_remarks(loaded.every, self.classes))
-
-    def _stored_in(self, images: Images) -> tuple[Images, slice, Path | None]:
-        """Return all images of the cache folder, which of them these are, and the folder."""
-        loaded = self._loaded
-        assert isinstance(loaded, Loaded)  # as they are not streamed
-        start = 0
-        for part in (loaded.train, loaded.val, loaded.test):
-            if images is part:
-                return loaded.every, slice(start, start + len(part.y)), loaded.folder
-            start += len(part.y)
-        return loaded.every, slice(None), loaded.folder
-
-    def _replicates(
-        self, settings: ImageFilesSettings, loaded: Loaded | Streamed
-    ) -> tuple[DrawParts, Design]:
-        """Return how each seed draws its images: test images are the same for every seed."""
-        design = Design(n_pool=len(loaded.train.y), test="fixed", n_test=len(loaded.test.y))
-        return fixed_parts(loaded.train, loaded.val, loaded.test), design
+    loaded = open_images(settings)
+    layout: Sequence[Fact] = ()
+    remarks: tuple[str, ...] = ()
+    folder, stores = None, dict(zip(PARTS, (loaded.train, loaded.val, loaded.test), strict=True))
+    sizes = {part: len(images.y) for part, images in stores.items()}
+    division: Division | GivenParts = GivenParts(sizes, lambda seed: loaded.train.y)
+    if isinstance(loaded, Loaded):
+        folder, stores = loaded.folder, dict.fromkeys(PARTS, loaded.every)
+        division = settings.divide(loaded)
+        layout = loaded.layout
+        remarks = tuple(region_remarks(loaded.every, loaded.classes))
+    counts = loaded.finding_counts()
+    rows = ImageRows(
+        lambda seed: stores,
+        tuple(loaded.classes),
+        Cropping(settings.stored, settings.image_size, settings.augment.pad, settings.augment.flip),
+        settings.test_crops == "ten",
+        settings.fit,
+        folder,
+        division.draw(0)["train"],
+        layout,
+        (
+            *division.facts(),
+            *(Fact("found", f"{what}: {n:,}") for what, n in counts.items() if n),
+        ),
+        remarks,
+    )
+    return image_task(rows, division, division.design, network, counts)

@@ -5,13 +5,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from lupi.loaders.division import Division
 from lupi.loaders.images.cache import Loaded
 from lupi.loaders.images.layouts.image_folder import ImageFolder
 from lupi.loaders.images.layouts.trees import Tree, with_outside
-from lupi.loaders.images.parts import DrawParts, divide_images, divided_parts
-from lupi.loaders.images.shards.stream import Streamed
-from lupi.records import Design
-from lupi.tasks.images.image_files import ImageFilesSettings, ImageFilesTask
+from lupi.loaders.images.parts import divide_images
+from lupi.tasks.images.image_files import ImageFilesSettings, load_image_files
+from lupi.tasks.images.network import ImageNetworkSettings
+from lupi.tasks.task import TaskKind
 
 
 def _plain_path(path: Any) -> Any:
@@ -67,24 +68,16 @@ class ImageFolderSettings(ImageFilesSettings):
             self.labels, self.boxes, self.masks, self.mask_values, self.groups, self.group_column
         )
 
+    def divide(self, loaded: Loaded) -> Division:
+        """Return how each seed draws the parts that the folder does not have."""
+        return divide_images(
+            loaded, self.n_val, self.n_test, self.annotated_only, self.group_column or "groups"
+        )
+
     @property
     def n_held_out_for_test(self) -> int:
         """Test images per class."""
         return self.n_test
 
 
-class ImageFolderTask(ImageFilesTask):
-    """Images from a folder or a zip."""
-
-    Settings = ImageFolderSettings
-
-    def _replicates(
-        self, settings: ImageFilesSettings, loaded: Loaded | Streamed
-    ) -> tuple[DrawParts, Design]:
-        """Return how each seed draws the parts that the folder does not have."""
-        if isinstance(loaded, Streamed) or not loaded.held_out:
-            return super()._replicates(settings, loaded)
-        s = settings
-        groups = getattr(s, "group_column", None) or "groups"
-        division = divide_images(loaded, s.n_val, s.n_held_out_for_test, s.annotated_only, groups)
-        return divided_parts(loaded.every, division), division.design
+ImageFolderTask = TaskKind(ImageFolderSettings, ImageNetworkSettings, load_image_files)

@@ -5,7 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from lupi.loaders.images.layouts.imagenet import Imagenet
-from lupi.tasks.images.image_files import ImageFilesSettings, ImageFilesTask
+from lupi.tasks.images.image_files import ImageFilesSettings, load_image_files
+from lupi.tasks.images.network import ImageNetworkSettings
+from lupi.tasks.task import TaskKind
 
 
 class ImagenetSettings(ImageFilesSettings):
@@ -31,7 +33,4 @@ class ImagenetSettings(ImageFilesSettings):
         return self.n_test
 
 
-class ImagenetTask(ImageFilesTask):
-    """ImageNet from folders."""
-
-    Settings = ImagenetSettings
+ImagenetTask = TaskKind(ImagenetSettings, ImageNetworkSettings, load_image_files)

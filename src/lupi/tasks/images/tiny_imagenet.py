@@ -3,7 +3,9 @@
 from typing import Literal
 
 from lupi.loaders.images.layouts.tiny_imagenet import TinyImagenet
-from lupi.tasks.images.image_files import AugmentSettings, ImageFilesSettings, ImageFilesTask
+from lupi.tasks.images.image_files import AugmentSettings, ImageFilesSettings, load_image_files
+from lupi.tasks.images.network import ImageNetworkSettings
+from lupi.tasks.task import TaskKind
 
 
 class TinyImagenetSettings(ImageFilesSettings):
@@ -18,7 +20,4 @@ class TinyImagenetSettings(ImageFilesSettings):
         return TinyImagenet()
 
 
-class TinyImagenetTask(ImageFilesTask):
-    """Tiny ImageNet from a folder or straight from the zip."""
-
-    Settings = TinyImagenetSettings
+TinyImagenetTask = TaskKind(TinyImagenetSettings, ImageNetworkSettings, load_image_files)

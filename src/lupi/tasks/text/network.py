@@ -17,24 +17,24 @@ N_EXAMPLE_WORDS = 13
 class TextNetworkSettings(Settings):
     """The student for texts. All have the site `trunk.words`: one vector per word."""
 
-    name: Literal["bag-of-words", "cnn", "lstm", "own"] = "bag-of-words"
+    name: Literal["bag-of-words", "cnn", "lstm", "custom"] = "bag-of-words"
     """bag-of-words: linear in which words a text has, its second site is `head.pooled`. cnn, lstm
-    (in both directions, with attention) and `own`: `head.drop` follows the pooling."""
+    (in both directions, with attention) and `custom`: `head.drop` follows the pooling."""
     pooling: Pooling = "mean"
-    """How the words of cnn and own become one vector: their `mean`, or by `attention`, with a place
-    for nowhere; `both`: beside each other."""
+    """How the words of cnn and custom become one vector: their `mean`, or by `attention`, with a
+    place for nowhere; `both`: beside each other."""
     n_channels: int | None = Field(None, ge=1, le=4096)
     """Length of embeddings and states of cnn and lstm; by default 64."""
     encoder: str | None = None
-    """Of `own`: `package.module:function`, called with the number of words; returns a module from
-    word numbers (B, T), 0 for none, to vectors (B, T, C)."""
+    """Of `custom`: `package.module:function`, called with the number of words; returns a module
+    from word numbers (B, T), 0 for none, to vectors (B, T, C)."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Bernoulli rate: of whole words in a bag of words, else at `head.drop`."""
 
     @model_validator(mode="after")
     def _has_effect(self) -> "TextNetworkSettings":
-        if (self.encoder is not None) != (self.name == "own"):
-            raise ValueError("encoder: goes with name: own, and own needs it")
+        if (self.encoder is not None) != (self.name == "custom"):
+            raise ValueError("encoder: goes with name: custom, and custom needs it")
         if self.pooling != "mean" and self.name in ("bag-of-words", "lstm"):
             raise ValueError(f"pooling: {self.name} pools in its own way; leave it out")
         if self.n_channels is not None and self.name not in ("cnn", "lstm"):

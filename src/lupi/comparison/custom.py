@@ -4,7 +4,7 @@ from typing import Any
 
 from lupi.comparison.table import TRAIN, default_sizes
 from lupi.core import Task
-from lupi.tasks.own import register_task
+from lupi.tasks.custom import register_task
 
 ARMS: dict[str, dict[str, Any]] = {
     "no-xstar": {"method": "no-xstar"},
@@ -13,12 +13,12 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 
 
-def own_comparison(task: Task, sizes: list[int] | None = None) -> dict[str, Any]:
-    """Return the raw settings of a comparison on a user's own task."""
+def custom_comparison(task: Task, sizes: list[int] | None = None) -> dict[str, Any]:
+    """Return the raw settings of a comparison on a user's task."""
     sizes = sizes or default_sizes(task.n_rows)
     named = register_task(task, max(sizes), 0)
     return {
-        "name": f"own-{named['content'][:8]}",
+        "name": f"custom-{named['content'][:8]}",
         "task": named,
         "train": dict(TRAIN),
         "arms": {name: dict(arm) for name, arm in ARMS.items()},

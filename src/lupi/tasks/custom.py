@@ -13,29 +13,29 @@ from lupi.settings import Settings, TaskSettings
 _registered: dict[str, Task] = {}
 
 
-class OwnTaskSettings(TaskSettings):
+class CustomTaskSettings(TaskSettings):
     """Settings that identify a task."""
 
-    name: Literal["own"] = "own"
+    name: Literal["custom"] = "custom"
     content: str
     """Fingerprint of rows and network, filled in by lupi: a changed task is another run."""
 
 
-class OwnNetworkSettings(Settings):
+class CustomNetworkSettings(Settings):
     """No settings: the task builds its own network."""
 
 
-class OwnTask:
+class CustomTask:
     """Entry of the registry whose constructor returns the given object."""
 
-    Settings = OwnTaskSettings
-    Network = OwnNetworkSettings
+    Settings = CustomTaskSettings
+    Network = CustomNetworkSettings
 
-    def __new__(cls, settings: OwnTaskSettings, network: OwnNetworkSettings) -> Any:
+    def __new__(cls, settings: CustomTaskSettings, network: CustomNetworkSettings) -> Any:
         """Return the task of these settings."""
         if settings.content not in _registered:
             raise LupiError(
-                "task.name: own stands for a task that was given to `lupi.compare` in Python; "
+                "task.name: custom stands for a task that was given to `lupi.compare` in Python; "
                 "run that script again"
             )
         return _registered[settings.content]
@@ -57,7 +57,7 @@ def register_task(task: Task, size: int, seed: int) -> dict[str, Any]:
     digest.update(repr(task.metric).encode())
     content = digest.hexdigest()[:12]
     _registered[content] = task
-    return {"name": "own", "content": content}
+    return {"name": "custom", "content": content}
 
 
 def _add_rows(digest: Any, split: Split) -> None:

@@ -1,0 +1,300 @@
+"""A task as data: rows, how seeds divide them, what is predicted, and the student's network.
+
+Loaders make tasks of tables, texts, images and arrays. What they share is here, once: which rows a
+run has, which of them show x*, and when something is fitted to training rows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lupi.core import Control, Inputs, OutputKind, Places, Split, Splits, XstarKind
+from lupi.design import Design
+from lupi.errors import LupiError
+from lupi.facts import Fact
+from lupi.loaders.division import Part
+from lupi.loaders.subsets import nested_rows, rows_with_xstar
+from lupi.records import Metric
+from lupi.settings import Settings
+from lupi.tasks.outcomes import Outcome
+
+RowNumbers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Shown(NamedTuple):
+    """The x* that the rows of a part show."""
+
+    has: Bools
+    """Rows that show x* (N,)."""
+    control: Control
+    seed: int
+    trained: Bools
+    """Training rows that show x*: what encodes x* is fitted on them."""
+
+
+class RunRows(Protocol):
+    """The rows of one run as batches, encoded with what its training rows taught."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What is predicted, in the unit of the training rows."""
+        ...
+
+    @property
+    def xstar_dim(self) -> int:
+        """Channels of a region (1), or length of a vector; 0 if the data have no x*."""
+        ...
+
+    def has_xstar(self, part: Part) -> Bools:
+        """Return which rows of a part have x*, (N,)."""
+        ...
+
+    def split(self, part: Part, shown: Shown | None = None) -> Split:
+        """Return the rows of a part, without x* unless it is shown."""
+        ...
+
+    def also(self) -> Mapping[str, Split]:
+        """Return other versions of the test rows that are scored, too."""
+        ...
+
+    def network(self) -> nn.Module:
+        """Build the student with new random weights."""
+        ...
+
+    def example(self) -> Inputs:
+        """Return two rows of x."""
+        ...
+
+    def preprocessing(self) -> dict[str, Any]:
+        """Return how new inputs become x and what outputs mean, as plain values without x*.
+
+        Empty if rows are given already prepared.
+        """
+        ...
+
+
+class Rows(Protocol):
+    """All rows that a loader read."""
+
+    def fit(self, parts: Mapping[Part, RowNumbers], seed: int, network: Any) -> RunRows:
+        """Return the rows of a run, with everything fitted on its training rows.
+
+        Args:
+            parts: Rows of each part; training rows in the order in which they were drawn.
+            seed: Seed of the run.
+            network: Settings of the student's network.
+        """
+        ...
+
+    def unfitted(self, network: Any) -> RunRows:
+        """Return rows of no run, for shapes only; an error if shapes depend on training rows."""
+        ...
+
+    def facts(self) -> Sequence[Fact]:
+        """Return facts about the data, for the user to check before training."""
+        ...
+
+    def warnings(self) -> Sequence[str]:
+        """Return problems of the data that may make a verdict misleading."""
+        ...
+
+
+class Divides(Protocol):
+    """How each seed divides rows; see `loaders.division.Division`."""
+
+    @property
+    def n_train(self) -> int:
+        """Number of rows that training rows can be chosen from, with any seed."""
+        ...
+
+    def draw(self, seed: int) -> Mapping[Part, RowNumbers]:
+        """Return the rows of each part of a seed."""
+        ...
+
+    def classes_of(self, rows: RowNumbers, seed: int) -> RowNumbers:
+        """Return the class of each row; zeros if rows have none."""
+        ...
+
+
+@dataclass(frozen=True)
+class DataTask:
+    """A task over rows that a loader read. It is a `Task`: methods and training use it as such."""
+
+    rows: Rows
+    division: Divides
+    design: Design
+    """How the rows of each seed are drawn, for the verdict."""
+    outcome: Outcome
+    metric: Metric
+    """Metric that students are judged by."""
+    network_settings: Settings
+    xstar_kind: XstarKind
+    places: Places | None = None
+    """What a region is a map over; None if x* is a vector."""
+    xstar_dim: int = 0
+    """Channels of a region (1), or length of a vector; 0: not known before `for_run`, or no x*."""
+    balanced: bool = False
+    """Whether training sets have as many rows of each class, or classes keep their frequencies."""
+    finding_counts: Mapping[str, int] = field(default_factory=dict)
+    """Problems that were found in the data, or values that were changed, with their counts."""
+    run: RunRows | None = None
+    """Rows of a run; None before `for_run`."""
+    _last: dict[tuple[int, int], tuple[Settings, RunRows]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+    """The last fitted rows, shared with copies of the task: all arms of a seed use them."""
+
+    @property
+    def output_kind(self) -> OutputKind:
+        """Kind of output of a network."""
+        return self.outcome.output_kind
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs of a network per row."""
+        return self.outcome.n_outputs
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that training rows are drawn from."""
+        return self.division.n_train
+
+    @property
+    def facts(self) -> Sequence[Fact]:
+        """Facts about the data, for the user to check before training."""
+        return self.rows.facts()
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Problems of the data that may make a verdict misleading."""
+        return self.rows.warnings()
+
+    def with_network(self, network: Settings) -> "DataTask":
+        """Return the same task for another network."""
+        return self._changed(network_settings=network, run=None)
+
+    def for_run(self, size: int, seed: int) -> "DataTask":
+        """Return the task with everything fitted on the training rows of a run."""
+        network, run = self._last.get((size, seed), (None, None))
+        if run is None or network != self.network_settings:
+            run = self.rows.fit(self.draw(size, seed), seed, self.network_settings)
+            self._last.clear()
+            self._last[size, seed] = self.network_settings, run
+        return self._changed(run=run, outcome=run.outcome, xstar_dim=run.xstar_dim)
+
+    def _changed(self, **changes: Any) -> "DataTask":
+        return DataTask(**{f.name: getattr(self, f.name) for f in fields(DataTask)} | changes)
+
+    def draw(self, size: int, seed: int) -> dict[Part, RowNumbers]:
+        """Return the rows of a run; small training sets are subsets of larger ones."""
+        parts = dict(self.division.draw(seed))
+        pool = parts["train"]
+        if size > self.n_rows:
+            raise LupiError(f"a training set of {size} rows was asked for; there are {self.n_rows}")
+        classes = self.division.classes_of(pool, seed)
+        return parts | {"train": pool[nested_rows(classes, size, seed, self.balanced)]}
+
+    def splits(
+        self,
+        size: int,
+        seed: int,
+        control: Control = "real",
+        xstar_frac: float = 1.0,
+        reveal: bool = False,
+    ) -> Splits:
+        """Return `size` training rows with x* under a control, and all of validation and test.
+
+        The fraction is one of the training rows that have x* at all. With `reveal` (an oracle)
+        held-out rows have x*, too, under the same control.
+        """
+        run = self.for_run(size, seed)._run
+        trained = run.has_xstar("train").copy()
+        trained[trained] = rows_with_xstar(int(trained.sum()), xstar_frac, seed)
+
+        def held_out(part: Literal["val", "test"]) -> Split:
+            if not reveal:
+                return run.split(part)
+            has = run.has_xstar(part)
+            if not has.any():
+                raise LupiError(
+                    f"an oracle sees x* at test, and the {part} rows have none: leave the oracle "
+                    "out"
+                )
+            return run.split(part, Shown(has, control, seed, trained))
+
+        train = run.split("train", Shown(trained, control, seed, trained))
+        return Splits(train, held_out("val"), held_out("test"), run.also())
+
+    @property
+    def can_reveal(self) -> bool:
+        """Whether held-out rows have x*, which an oracle needs."""
+        run = self.for_run(self.n_rows, 0)._run
+        return all(run.has_xstar(part).any() for part in ("val", "test"))
+
+    @property
+    def _run(self) -> RunRows:
+        return self.rows.unfitted(self.network_settings) if self.run is None else self.run
+
+    def preprocessing(self, size: int, seed: int) -> dict[str, Any]:
+        """Return what a student needs to predict new data, as plain values without x*."""
+        return self.for_run(size, seed)._run.preprocessing()
+
+    def network(self) -> nn.Module:
+        """Build the student with new random weights."""
+        return self._run.network()
+
+    def example(self) -> Inputs:
+        """Return two rows of x, from which shapes inside a network are found."""
+        return self._run.example()
+
+    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of each row, (B,)."""
+        return self.outcome.example_loss(output, y)
+
+    def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both unchanged: metrics need them as they are."""
+        return output, y
+
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
+        """Return the scores of a whole split."""
+        return self.outcome.metrics(output, y, weights)
+
+    def trivial(self, train: Split, test: Split) -> dict[str, float]:
+        """Return the scores of the best predictor that ignores x."""
+        return self.outcome.trivial(train, test)
+
+    def is_uninformative(self, output: Tensor) -> bool:
+        """Return whether predictions do not change from row to row."""
+        return self.outcome.is_uninformative(output)
+
+    def generate(self, net: nn.Module, split: Split, part: Literal["val", "test"]) -> None:
+        """Return None: the outputs themselves are scored."""
+
+    def save(self, folder: Path) -> None:
+        """Write nothing: `preprocessing` is enough."""
+
+
+def refuse_unfitted() -> NoReturn:
+    """Raise an error: x has a length in a run only."""
+    raise RuntimeError("x is encoded in a run only: call for_run(size, seed) first")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKind:
+    """A kind of task: its settings, those of its networks, and what loads it."""
+
+    Settings: Any
+    """A subclass of `TaskSettings`."""
+    Network: Any
+    """A subclass of `Settings`."""
+    load: Callable[[Any, Any], DataTask]
+
+    def __call__(self, settings: Any, network: Any) -> DataTask:
+        """Load a task."""
+        return self.load(settings, network)
