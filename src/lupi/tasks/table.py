@@ -30,7 +30,7 @@ from lupi.loaders.tables.weights import describe_weights, loss_weights, metric_w
 from lupi.loaders.xstar.controls import control_vectors
 from lupi.tasks.outcomes import TWO_CLASS_SCORE, Outcome
 from lupi.tasks.table_network import TableNetworkSettings, build_network
-from lupi.tasks.task import Bools, DataTask, RowNumbers, Shown, TaskKind, refuse_unfitted
+from lupi.tasks.task import Bools, DataTask, RowNumbers, Shown, TaskKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,7 @@ class TableRows:
 
     def unfitted(self, network: Any) -> NoReturn:
         """Raise an error: the length of x depends on training rows."""
-        refuse_unfitted()
+        raise RuntimeError("x is encoded in a run only: call for_run(size, seed) first")
 
     def facts(self) -> tuple[Fact, ...]:
         """Return facts about the data, for the user to check before training."""

@@ -7,7 +7,7 @@ run has, which of them show x*, and when something is fitted to training rows.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,11 +278,6 @@ class DataTask:
 
     def save(self, folder: Path) -> None:
         """Write nothing: `preprocessing` is enough."""
-
-
-def refuse_unfitted() -> NoReturn:
-    """Raise an error: x has a length in a run only."""
-    raise RuntimeError("x is encoded in a run only: call for_run(size, seed) first")
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ def test_targets_that_never_change_and_too_few_rows_are_refused(tmp_path: Path) 
     [
         ({"n_channels": 8}, "has no effect on bag-of-words"),
         ({"name": "custom"}, "custom needs it"),
-        ({"name": "cnn", "encoder": "a:b"}, "goes with name: own"),
+        ({"name": "cnn", "encoder": "a:b"}, "goes with name: custom"),
     ],
 )
 def test_settings_without_effect_are_refused(network: dict[str, Any], message: str) -> None:

@@ -6,7 +6,7 @@ The vocabulary is that of the run's training rows.
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from lupi.loaders.text.texts import Loaded, TextFileSettings, load_texts
 from lupi.loaders.text.word_list import read_word_list
 from lupi.loaders.text.word_vocabulary import choose_words
 from lupi.tasks.outcomes import Outcome
-from lupi.tasks.task import Bools, DataTask, RowNumbers, Shown, TaskKind, refuse_unfitted
+from lupi.tasks.task import Bools, DataTask, RowNumbers, Shown, TaskKind
 from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
 from lupi.tasks.text.settings import TextSettings
 
@@ -112,9 +112,9 @@ class TextRows:
             "differs by class in training; trust a gain only if it also beats the shuffled control"
         ]
 
-    def unfitted(self, network: Any) -> NoReturn:
-        """Raise an error: the length of x depends on training rows."""
-        refuse_unfitted()
+    def unfitted(self, network: TextNetworkSettings) -> "TextRun":
+        """Return rows of no run: all words are known."""
+        return TextRun(self, {"train": np.arange(len(self.texts))}, network)
 
     def facts(self) -> tuple[Fact, ...]:
         """Return facts about the data, for the user to check before training."""
