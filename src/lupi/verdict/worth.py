@@ -105,9 +105,15 @@ class Surface:
 
     @property
     def helps(self) -> bool:
-        """Whether x* is worth more than nothing: the interval of its worth excludes zero."""
-        n = self.largest_n
-        return self.worth(n, 0, n).low > 0
+        """Whether x* for all rows raises the expected score, on average over the sizes."""
+        sizes = np.array(sorted({point.n for point in self.points if point.m}))[:, None]
+
+        def gain(t: Floats) -> Floats:
+            result: Floats = (self._score(t, sizes, sizes) - self._score(t, sizes, 0)).mean(0)
+            return result
+
+        value, samples = float(gain(self.parameters[None])[0]), gain(self.resampled)
+        return self._interval(value, samples, self.misfit)[0] > 0
 
     @cached_property
     def largest_n(self) -> int:
@@ -144,9 +150,10 @@ class Surface:
             result: Floats = (extra[1] - extra[0]) / (stop - start)
             return result
 
-        value, samples = per_xstar(self.parameters[None]), per_xstar(self.resampled)
+        # on a logarithmic scale, as resampled worths are skewed
+        value, samples = (np.log1p(per_xstar(t)) for t in (self.parameters[None], self.resampled))
         low, high = self._interval(float(value[0]), samples, 0.0)
-        return Estimate(float(value[0]), max(low, 0.0), high)
+        return Estimate(*(float(np.expm1(v)) for v in (value[0], max(low, 0.0), high)))
 
     def best_mix(self, budget: float, label_cost: float = 1.0, xstar_cost: float = 1.0) -> Mix:
         """Return the numbers of labels and x* that reach the best expected score for a budget.
