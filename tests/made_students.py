@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from lupi.loaders.text.made_reviews import write_reviews
 from lupi.train.run import run
 from made_images import image_folder
+from made_reviews import COLUMNS
 from made_runs import run_from
 from made_table import rows, write_csv
 
@@ -44,6 +46,13 @@ def image_run(
     }
     given = network or {"width": 2, "n_hidden": 8}
     return _run(folder, {**settings, **task}, given, method, size=8)
+
+
+def text_run(folder: Path, method: str = "views", **network: Any) -> Path:
+    """Train on made-up reviews in the folder; return the run's folder."""
+    write_reviews(folder / "reviews.csv", 120)
+    task = {"name": "text", "path": folder / "reviews.csv", **COLUMNS}
+    return _run(folder, task, network, method, size=40)
 
 
 def _run(

@@ -28,6 +28,14 @@ from lupi.loaders.images.layouts.tiny_imagenet import TinyImagenet
 from lupi.loaders.images.layouts.trees import open_tree
 from lupi.loaders.tables.settings import TableSettings
 from lupi.loaders.text.made_reviews import COLUMNS, make_review
+from lupi.loaders.text.rationales import (
+    BadRationaleError,
+    find_form,
+    mark_words,
+    read_cell,
+    strip_tags,
+)
+from lupi.loaders.text.tokens import locate_words
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 from lupi.tasks.text.network import TextNetworkSettings
@@ -58,6 +66,16 @@ def parquet_table() -> bytes:
     out = io.BytesIO()
     pd.read_csv(io.BytesIO(csv_table())).to_parquet(out)
     return out.getvalue()
+
+
+def excel_table() -> bytes:
+    out = io.BytesIO()
+    pd.read_csv(io.BytesIO(csv_table())).to_excel(out, index=False)
+    return out.getvalue()
+
+
+def json_table() -> bytes:
+    return pd.read_csv(io.BytesIO(csv_table())).to_json(orient="records", lines=True).encode()
 
 
 def reviews() -> pd.DataFrame:
@@ -152,6 +170,28 @@ def read_boxes(path: Path) -> None:
     ImageFolder(boxes=path.name).index(open_tree(path.parent), Findings("skip"))
 
 
+def read_yolo(path: Path) -> None:
+    for save in ("cats/1.png", "dogs/2.png"):
+        (path.parent / save).parent.mkdir()
+        (path.parent / save).write_bytes(b"")
+    path.rename(path.parent / "cats/1.txt")
+    (path.parent / "classes.txt").write_text("cat\ndog\n")
+    ImageFolder(boxes="cats").index(open_tree(path.parent), Findings("skip"))
+
+
+def read_rationale(path: Path) -> None:
+    """Read a file whose first line is a text and whose others are its rationales."""
+    text, *cells = path.read_bytes().decode("utf-8", "replace").split("\n")
+    words = locate_words(text)
+    for raw in cells:
+        with suppress(BadRationaleError):
+            cell = read_cell(raw)
+            form = find_form([cell])
+            if cell is not None and form is not None:
+                mark_words(cell, form, text, words, "mean")
+            strip_tags(raw, ("r",))
+
+
 def read_labels(path: Path) -> None:
     (path.parent / "1.png").write_bytes(b"")
     ImageFolder(labels=path.name).index(open_tree(path.parent), Findings("skip"))
@@ -164,6 +204,14 @@ def read_tiny_list(path: Path) -> None:
     TinyImagenet().index(open_tree(path.parent), Findings("skip"))
 
 
+RATIONALES = b"""the handle is awful, and the sound is superb
+[[4, 10], [14, 19]]
+["handle is awful", "sound ... superb"]
+[0, 1, 1, 1, 0, 0, 0, 0, 0]
+0 1 1 1 0 0 0 0 0
+[[0, 1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0, 0]]
+[4, 5, 6, 7, 8, 9]
+the <r>handle</r> is awful"""
 VECTORS, ROWS = np.arange(12.0).reshape(N_LINES, 2), np.arange(N_LINES)
 READERS: dict[str, tuple[str, bytes, Callable[[Path], object]]] = {
     "PASCAL XML": ("1.xml", annotation((1, 2, 3, 4)).encode(), read_xml),
@@ -171,6 +219,10 @@ READERS: dict[str, tuple[str, bytes, Callable[[Path], object]]] = {
     "labels as CSV": ("labels.csv", b"file,label,part\n1.png,cat,train\n" * 2, read_labels),
     "Tiny ImageNet's list": ("val.txt", b"val_0.JPEG\tn1\t0\t0\t5\t5\n" * 2, read_tiny_list),
     "table as CSV": ("table.csv", csv_table(), read_table),
+    "table as Excel": ("table.xlsx", excel_table(), read_table),
+    "table as JSON lines": ("table.jsonl", json_table(), read_table),
+    "YOLO": ("1.txt", b"0 0.5 0.4 0.2 0.1\n1 0.1 0.1 0.5 0.1 0.5 0.6 0.1 0.6\n", read_yolo),
+    "rationales": ("cells.txt", RATIONALES, read_rationale),
     "table as Parquet": ("table.parquet", parquet_table(), read_table),
     "texts as CSV": ("reviews.csv", csv_reviews(), read_reviews),
     "texts as gz": ("reviews.csv.gz", gzip.compress(csv_reviews(), mtime=0), read_reviews),

@@ -3,15 +3,17 @@
 import json
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
-import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 import lupi
 from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
@@ -23,6 +25,7 @@ from lupi.report.page.document import render
 from lupi.report.terminal import summary_table
 from lupi.settings import override, read_yaml
 from lupi.ship.export import export
+from lupi.ship.inputs import read_inputs
 from lupi.ship.manifest import write_manifest
 from lupi.ship.pick import pick_run
 from lupi.train.finished import STUDENT, read_finished
@@ -31,7 +34,8 @@ from lupi.verdict.summary import summarise, to_json
 from lupi_paper.translation.saved import load_translator
 from made_records import ARMS, make_records
 from made_runs import run_from
-from made_students import image_run, table_run
+from made_students import image_run, table_run, text_run
+from made_table import HEADER, rows
 from made_text import write_texts
 
 SETTINGS: dict[str, Any] = {
@@ -145,6 +149,68 @@ def test_rows_of_metrics_that_are_something_else(records: Path, row: str) -> Non
         path.write_bytes(whole)
 
 
+def _other_type(model: Any) -> None:
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
+
+
+def _fixed_batch(model: Any) -> None:
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 7
+
+
+def _other_width(model: Any) -> None:
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 3
+
+
+def _text_output(model: Any) -> None:
+    """Return strings."""
+    node = onnx.helper.make_node("Cast", [model.graph.output[0].name], ["s"], to=8)
+    model.graph.node.append(node)
+    model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("s", 8, None))
+
+
+def _sum(model: Any) -> None:
+    """Return one number."""
+    last = next(n for n in model.graph.node if "output" in n.output)
+    last.output[:] = ["before"]
+    model.graph.node.append(onnx.helper.make_node("ReduceSum", ["before"], ["output"], keepdims=0))
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+
+
+def _first_row(model: Any) -> None:
+    """Return fewer rows than were given."""
+    last = next(n for n in model.graph.node if "output" in n.output)
+    last.output[:] = ["before"]
+    model.graph.initializer.append(onnx.helper.make_tensor("zero", 7, [1], [0]))
+    model.graph.node.append(onnx.helper.make_node("Gather", ["before", "zero"], ["output"], axis=0))
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+
+
+def _integers(model: Any) -> None:
+    last = next(n for n in model.graph.node if "output" in n.output)
+    last.output[:] = ["before"]
+    model.graph.node.append(onnx.helper.make_node("Cast", ["before"], ["output"], to=7))
+    model.graph.output[0].type.tensor_type.elem_type = 7
+
+
+GRAPH_CHANGES: dict[str, Callable[[Any], object]] = {
+    "another type": _other_type,
+    "a fixed batch": _fixed_batch,
+    "another width": _other_width,
+    "strings": _text_output,
+    "a sum": _sum,
+    "one row": _first_row,
+    "integers": _integers,
+    "no nodes": lambda model: model.graph.ClearField("node"),
+    "no weights": lambda model: model.graph.ClearField("initializer"),
+    "no output": lambda model: model.graph.ClearField("output"),
+    "two inputs": lambda model: model.graph.input.append(model.graph.output[0]),
+    "an unknown operator": lambda model: setattr(model.graph.node[0], "op_type", "Exec"),
+    "an unknown domain": lambda model: setattr(model.graph.node[0], "domain", "evil"),
+    "a future version": lambda model: setattr(model.opset_import[0], "version", 999),
+}
+"""By what was made of the graph."""
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return table_run(tmp_path_factory.mktemp("table"), "late")
@@ -156,25 +222,41 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shipped(table: Path, images: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return text_run(tmp_path_factory.mktemp("texts"))
+
+
+@pytest.fixture(scope="module")
+def shipped(
+    table: Path, images: Path, texts: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[Path]:
     into = tmp_path_factory.mktemp("shipped")
     return [
         export(table, into / "table", "torch").folder,
         export(images, into / "images", "torch").folder,
         export(table, into / "onnx", "onnx").folder,
+        export(texts, into / "texts", "torch").folder,
+        export(texts, into / "text-onnx", "onnx").folder,
     ]
 
 
 def use(folder: Path) -> None:
+    """Predict as users do: rows of a file, an image, a text."""
     student = lupi.load_student(folder)
-    images = student.description.images
-    n, size = (images.n_channels, images.image_size) if images else (0, 0)
-    x = (
-        torch.zeros(2, n, size, size)
-        if images
-        else torch.zeros(2, student.description.encoder().width)
-    )
-    student.explain(student.outputs(x))  # fmt: skip
+    description = student.description
+    if description.features is not None:
+        lines = [HEADER, *rows(3)]
+        new = folder.parent / "new.csv"
+        new.write_text("".join(",".join(line) + "\n" for line in lines))
+        for batch in read_inputs(student, [new], [], 2):
+            student.explain(student.outputs(batch.x))
+    elif description.images is not None:
+        Image.new("RGB", (30, 20), (9, 99, 199)).save(folder.parent / "new.png")
+        student.predict([folder.parent / "new.png"])
+    else:
+        student.predict(["the handle is <r>awful</r>", "superb"])
+        for batch in read_inputs(student, [], ["a lamp\n"], 2):
+            student.explain(student.outputs(batch.x))
 
 
 @fuzzed
@@ -193,6 +275,25 @@ def test_changed_students(shipped: list[Path], data: st.DataObject) -> None:
             path.write_bytes(as_json(data.draw(changed_document(json.loads(path.read_text())))))
         if name != "manifest.json":
             write_manifest(folder)
+        with suppress(LupiError):
+            use(folder)
+
+
+def test_whole_students_are_used(shipped: list[Path]) -> None:
+    for folder in shipped:
+        use(folder)
+
+
+@pytest.mark.parametrize("change", GRAPH_CHANGES)
+def test_changed_graphs(shipped: list[Path], tmp_path: Path, change: str) -> None:
+    for which in shipped:
+        if not (which / "student.onnx").exists():
+            continue
+        folder = Path(shutil.copytree(which, tmp_path / which.name))
+        model = onnx.load(folder / "student.onnx")
+        GRAPH_CHANGES[change](model)
+        (folder / "student.onnx").write_bytes(model.SerializeToString())
+        write_manifest(folder)
         with suppress(LupiError):
             use(folder)
 
