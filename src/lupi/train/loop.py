@@ -261,7 +261,8 @@ class _Training:
     ) -> dict[str, float]:
         """Train for one epoch; return the mean of each loss, or an empty dict if one is not finite.
 
-        `module` is the method's `TrainingLoss`, as `processes` wrapped it.
+        `module` is the method's `TrainingLoss`, as `processes` wrapped it. The number of training
+        rows is added to `row`.
         """
         processes = self.processes
         for group in optimizer.param_groups:
@@ -287,6 +288,7 @@ class _Training:
                 processes.clip(module, optimizer, settings.clip)
             optimizer.step()
             n_rows += len(batch.y)
+        row["n_rows"] = n_rows
         means = {name: sum(processes.gather(total)) / n_rows for name, total in totals.items()}
         return means if all(map(math.isfinite, means.values())) else {}
 

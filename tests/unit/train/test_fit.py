@@ -164,6 +164,8 @@ def test_an_epoch_may_be_a_number_of_steps(tmp_path: Path) -> None:
     by_pass = fit_on(task, tmp_path / "a", epochs=1)[1]
     by_steps = fit_on(task, tmp_path / "b", epochs=1, steps_per_epoch=7)[1]
     assert by_steps[0]["train"]["loss"] < by_pass[0]["train"]["loss"]
+    assert by_pass[0]["n_rows"] == 200
+    assert by_steps[0]["n_rows"] == 200 + 3 * 64
 
 
 def test_clipping_bounds_the_step(tmp_path: Path) -> None:

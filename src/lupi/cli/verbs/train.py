@@ -1,7 +1,7 @@
 """`lupi train`: one run of a comparison."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -22,8 +22,12 @@ from lupi.interface.console import (
 )
 
 if TYPE_CHECKING:
+    from lupi.comparison.jobs import Event
+    from lupi.core import Task
     from lupi.interface.callbacks import TensorBoardCurves
+    from lupi.records import Metric, PlannedRun
     from lupi.train.loop import Row
+    from lupi.train.settings import RunSettings
 
 
 def train(
@@ -80,37 +84,53 @@ def train(
         metric=metric,
     )
     with silenced(quiet), report_once():
-        changes = options.changes(set_, device)
-        _train(settings, columns, arm, size, seed, changes, out, as_json, tensorboard)
+        planned, run_settings, task, records = _plan(
+            settings, columns, options.changes(set_, device), arm, size, seed, out
+        )
+
+        from lupi.files import is_locked, read_set_aside
+        from lupi.train.processes import start_processes
+        from lupi.train.run import run
+
+        folder = records / planned.run_id
+        print_message(f"{planned.arm}, n = {planned.size}, seed {planned.seed}, in {folder}")
+        processes = start_processes(run_settings.train)
+        kept = read_set_aside(records)
+        first = processes.rank == 0
+        curves = _curves(records) if tensorboard and first else None
+        if first and is_locked(folder):
+            print_message(f"another lupi is training this run in {folder}; waiting for it to end")
+        with resumable(), _EpochBar(planned, run_settings.train.epochs, task.metric, curves) as bar:
+            result = run(run_settings, folder, bar.show, processes, load=lambda *_: task)
+        if first:
+            print_set_aside(records, kept)
+            _print_result(result, folder, as_json)
+        if curves:
+            curves(planned, _event(planned, "finished", result))
 
 
-def _train(
+def _plan(
     settings: Path,
     columns: dict[str, Any],
+    changes: dict[str, Any],
     arm: str | None,
     size: int | None,
     seed: int | None,
-    changes: dict[str, Any],
     out: Path | None,
-    as_json: bool,
-    tensorboard: bool,
-) -> None:
+) -> "tuple[PlannedRun, RunSettings, Task, Path]":
+    """Return the run, its settings, its task, whose facts are printed, and the records folder."""
     from lupi.interface.sources import settings_from
 
     raw = settings_from(settings, columns, changes, out)
 
-    from lupi.comparison.jobs import Event
     from lupi.comparison.one_run import plan_run  # takes seconds: not before the file was found
     from lupi.comparison.settings import ComparisonSettings
-    from lupi.files import is_locked, read_set_aside
     from lupi.records import PlannedRun, default_folder
     from lupi.tasks.registry import build_task
-    from lupi.train.processes import start_processes
-    from lupi.train.run import run
 
     comparison = ComparisonSettings.parse(raw, "")
     records = out or default_folder(comparison.name)
-    arm, run_settings = plan_run(comparison, arm, size, seed, records)
+    name, run_settings = plan_run(comparison, arm, size, seed, records)
     with resumable():
         prepare_data(run_settings.task)
         task = build_task(run_settings.task, run_settings.network)
@@ -118,53 +138,54 @@ def _train(
     print_facts(facts)
     for warning in task.warnings:
         print_warning(warning)
-    planned = PlannedRun(run_settings.run_id, arm, run_settings.size, run_settings.seed)
-    folder = records / planned.run_id
-    print_message(f"{arm}, n = {run_settings.size}, seed {run_settings.seed}, in {folder}")
-    processes = start_processes(run_settings.train)
-    kept = read_set_aside(records)
-    curves = _curves(records) if tensorboard and processes.rank == 0 else None
-    n_epochs = run_settings.train.epochs
-    every = max(1, n_epochs // MAX_LINES)
+    planned = PlannedRun(run_settings.run_id, name, run_settings.size, run_settings.seed)
+    return planned, run_settings, task, records
 
-    with (
-        resumable(),
-        Progress(
-            TextColumn("epoch"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}"),
-            console=stderr,
-            disable=not can_redraw(),
-        ) as progress,
-    ):
-        bar = progress.add_task("", total=n_epochs)
 
-        def show(row: "Row") -> None:
-            status = row["stage"]  # without a score: its student is not trained yet
-            if row["val"] is not None:
-                name = task.metric.of_an_epoch.name
-                score = row["val"].get(name)
-                status = "diverged" if score is None else f"{name} {score:.3f}"
-            status += f", {run_settings.size / max(row['seconds'], 1e-9):.0f} rows/s"
-            if not can_redraw() and row["epoch"] % every == 0:  # a file, where no bar can move
-                print_message(f"epoch {row['epoch']}: {status}")
-            if curves:
-                curves(planned, Event(planned.run_id, "epoch", row))
-            if row["epoch"] == n_epochs and task.metric.selected_by:
-                status += ", searching val and test"
-            progress.update(bar, completed=row["epoch"], description=status)
+class _EpochBar(Progress):
+    """A bar of epochs with the last score; lines instead if the output can't be redrawn."""
 
-        if processes.rank == 0 and is_locked(folder):
-            print_message(f"another lupi is training this run in {folder}; waiting for it to end")
-        result = run(run_settings, folder, show, processes, load=lambda *_: task)
-    if processes.rank == 0:
-        print_set_aside(records, kept)
-    if not result:  # which the first of several processes tells
-        return
-    if curves:
-        curves(planned, Event(planned.run_id, "finished", result))
+    def __init__(
+        self,
+        planned: "PlannedRun",
+        n_epochs: int,
+        metric: "Metric",
+        curves: "TensorBoardCurves | None",
+    ) -> None:
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        status = TextColumn("{task.description}")
+        super().__init__(
+            TextColumn("epoch"), *columns, status, console=stderr, disable=not can_redraw()
+        )
+        self._planned, self._n_epochs, self._metric = planned, n_epochs, metric
+        self._curves = curves
+        self._bar = self.add_task("", total=n_epochs)
+
+    def show(self, row: "Row") -> None:
+        """Show an epoch."""
+        status = row["stage"]  # without a score: its student is not trained yet
+        if row["val"] is not None:
+            name = self._metric.of_an_epoch.name
+            score = row["val"].get(name)
+            status = "diverged" if score is None else f"{name} {score:.3f}"
+        status += f", {row['n_rows'] / max(row['seconds'], 1e-9):.0f} rows/s"
+        every = max(1, self._n_epochs // MAX_LINES)
+        if not can_redraw() and row["epoch"] % every == 0:  # a file, where no bar can move
+            print_message(f"epoch {row['epoch']}: {status}")
+        if self._curves:
+            self._curves(self._planned, _event(self._planned, "epoch", row))
+        if row["epoch"] == self._n_epochs and self._metric.selected_by:
+            status += ", searching val and test"
+        self.update(self._bar, completed=row["epoch"], description=status)
+
+
+def _event(planned: "PlannedRun", what: Literal["epoch", "finished"], content: Any) -> "Event":
+    from lupi.comparison.jobs import Event
+
+    return Event(planned.run_id, what, content)
+
+
+def _print_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
         print_json({"folder": str(folder), **result})
         return
