@@ -105,7 +105,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         method, settings = self._method_for(xstar)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         task = self._task(X, y, n_classes, xstar, seed)
-        splits = task.splits(len(y), seed)
+        splits = task.splits(task.n_rows, seed)
         train = self._training(len(splits.train))
         build = partial(new_method, task, method, settings, seed)
         rows: list[Row] = []
