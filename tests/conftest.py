@@ -91,7 +91,7 @@ def _one_thread() -> None:
 @pytest.fixture
 def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans that are less sure and take little time."""
-    monkeypatch.setattr("lupi.verdict.statistics.power.N_SIMULATIONS", 80)
+    monkeypatch.setattr("lupi.verdict.planning.N_SIMULATIONS", 80)
 
 
 Here = Callable[..., tuple[int, str, str]]

@@ -29,7 +29,8 @@ from lupi.design import Design, Looks
 from lupi.record_types import Arm, ComparisonRecord, Metric, PlannedRun, RunRecord
 from lupi.report import numbers
 from lupi.report.tables import markdown
-from lupi.verdict.summary import ArmSummary, Cell, Difference, Summary, summarise
+from lupi.verdict.results import ArmSummary, Cell, Difference, Summary
+from lupi.verdict.summary import summarise
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs/results"
@@ -102,9 +103,9 @@ def cell_of(name: str, arm: str, size: int) -> Cell:
 
 
 def difference_of(name: str, arm: str, size: int, other: str | None = None) -> Difference:
-    """Return the difference from another arm, by default from the strongest control."""
+    """Return the difference from another arm, by default from the deciding control."""
     cell = cell_of(name, arm, size)
-    other = other or cell.strongest
+    other = other or cell.deciding_control
     return next(found for found in cell.differences if found.other == other)
 
 
@@ -146,14 +147,14 @@ def show_gains(name: str, size: str = "") -> str:
     return table([*heads, "verdict"], lines)
 
 
-def show_strongest(name: str, arm: str) -> str:
-    """One arm by size: the plain score, its own, the gain over the strongest control, labels."""
+def show_closest(name: str, arm: str) -> str:
+    """One arm by size: the plain score, its own, the gain over the deciding control, labels."""
     judged = summary(name)
     lines = []
     for cell in arm_of(name, arm).cells:
         if cell.mean is None:
             continue
-        strongest = difference_of(name, arm, cell.size)
+        closest = difference_of(name, arm, cell.size)
         plain = cell_of(name, judged.reference, cell.size)
         saved = numbers.saving(cell.label_saving)
         spread = numbers.saving_interval(cell.label_saving)
@@ -162,14 +163,14 @@ def show_strongest(name: str, arm: str) -> str:
                 f"{cell.size:,}",
                 numbers.score(plain.mean, judged.metric),
                 numbers.score(cell.mean, judged.metric),
-                with_interval(strongest, judged.metric),
-                strongest.other,
+                with_interval(closest, judged.metric),
+                closest.other,
                 f"{saved} ({spread})" if spread else saved,
                 cell.verdict,
             ]
         )
-    heads = ["n", judged.reference, arm, "gain over the strongest control (95 % interval)"]
-    return table([*heads, "strongest control", "labels saved", "verdict"], lines)
+    heads = ["n", judged.reference, arm, "gain over the closest control (95 % interval)"]
+    return table([*heads, "closest control", "labels saved", "verdict"], lines)
 
 
 def show_fractions(name: str, family: str) -> str:
@@ -189,12 +190,12 @@ def show_fractions(name: str, family: str) -> str:
                     numbers.score(cell.mean, judged.metric),
                     with_interval(against, judged.metric),
                     with_interval(difference_of(name, arm.name, size), judged.metric),
-                    cell.strongest or "",
+                    cell.deciding_control or "",
                     cell.verdict,
                 ]
             )
     heads = ["rows with x\\*", numbers.unit(judged.metric), f"against {judged.reference}"]
-    return table([*heads, "against the strongest control", "which is", "verdict"], lines)
+    return table([*heads, "against the deciding control", "which is", "verdict"], lines)
 
 
 def show_seeds(name: str, *other_metrics: str) -> str:
@@ -294,17 +295,17 @@ def p(name: str, arm: str, size: int) -> str:
     return "1" if value == 1 else numbers.p_value(value)
 
 
-def saved(name: str, arm: str, size: int, strongest: bool = False) -> str:
+def saved(name: str, arm: str, size: int, closest: bool = False) -> str:
     """Return how many times as many labels another arm needs."""
     cell = cell_of(name, arm, size)
-    saving = cell.label_saving_strongest if strongest else cell.label_saving
+    saving = cell.label_saving_control if closest else cell.label_saving
     return numbers.saving(saving).rstrip("×")
 
 
-def saved_interval(name: str, arm: str, size: int, strongest: bool = False) -> str:
+def saved_interval(name: str, arm: str, size: int, closest: bool = False) -> str:
     """Return the interval of that factor."""
     cell = cell_of(name, arm, size)
-    return numbers.saving_interval(cell.label_saving_strongest if strongest else cell.label_saving)
+    return numbers.saving_interval(cell.label_saving_control if closest else cell.label_saving)
 
 
 def between(name: str, arm: str, size: int, other: str) -> tuple[str, str, str]:

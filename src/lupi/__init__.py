@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lupi.permission import allow
     from lupi.ship.student import load_student
     from lupi.tasks.datasets import DatasetTask
-    from lupi.verdict.judge import judge
+    from lupi.verdict.api import judge
 
 __version__ = "0.2.0"
 
@@ -44,7 +44,7 @@ _HOMES = {
     "attach": "lupi.noise.attach",
     "compare": "lupi.interface.compare",
     "find_sites": "lupi.noise.sites",
-    "judge": "lupi.verdict.judge",
+    "judge": "lupi.verdict.api",
     "list_methods": "lupi.interface.listing",
     "load_student": "lupi.ship.student",
 }

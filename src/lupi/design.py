@@ -34,12 +34,22 @@ class Design:
     def correlation(self, size: int) -> float:
         """Return the correlation between the differences of two seeds.
 
-        The excess risk of a trained model is quadratic in the random contribution of its rows, so
-        a share o of common rows gives a correlation of about o**2, which simulations confirm (see
-        docs/verdict.md). With the whole pool nothing is drawn: the verdict is about this training
-        set, for which seeds are independent.
+        Arms that differ in their inputs have a correlation of about o**2 for a share o of common
+        training rows; arms that differ in targets, weights of rows or penalties up to o, since
+        what a row does to them is partly linear. Test rows that seeds draw from the same pool add
+        up to half of their share. See the simulation in docs/verdict.md. With the whole pool
+        nothing is drawn: the verdict is about this training set, for which seeds are independent.
         """
-        return 0.0 if self.is_whole_pool(size) else self.overlap(size) ** 2
+        if self.is_whole_pool(size):
+            return 0.0
+        shared = self.overlap(size)
+        return max((shared + shared**2) / 2, self.test_overlap() / 2)
+
+    def test_overlap(self) -> float:
+        """Return the share of test rows that two seeds have in common, if each draws its own."""
+        if self.test == "fixed" or self.n_test is None:
+            return 0.0
+        return min(1.0, self.n_test / self.n_pool)
 
     def is_whole_pool(self, size: int) -> bool:
         """Whether every seed trains on the same rows."""
@@ -66,8 +76,8 @@ class Design:
 class Looks:
     """The numbers of seeds at which a comparison is judged, and the error that each look spends.
 
-    The first look spends `first_share` of the allowed error, every later one half of the rest. So
-    seeds may be added at any time: all looks together stay within the allowed error (Bonferroni).
+    The first look may spend `first_share` of the allowed error, every later one half of the rest.
+    So seeds may be added at any time. What a look did not spend is left to the next ones.
     """
 
     counts: tuple[Annotated[int, Field(gt=0)], ...]
@@ -80,7 +90,7 @@ class Looks:
         counts = [min(7, max_seeds)]
         while counts[-1] < max_seeds:
             counts.append(min(max_seeds, -(-counts[-1] * 4 // 3) if counts[-1] > 7 else 9))
-        return cls(tuple(counts), first_share=0.5)
+        return cls(tuple(counts), first_share=0.4)
 
     def after(self, earlier: "Looks | None", n_seen: int) -> "Looks":
         """Return these looks, preceded by those of an earlier plan that took place.
@@ -95,12 +105,12 @@ class Looks:
         return Looks((*seen, *(n for n in self.counts if n > seen[-1])), earlier.first_share)
 
     def reached(self, n_seeds: int) -> list[tuple[int, float]]:
-        """Return the looks that this many seeds allow, with the share of the error of each.
+        """Return the looks that this many seeds allow, with the error that may be spent until each.
 
-        With fewer seeds than the first look has, there is a preliminary look.
+        The error is a share of what is allowed in total. With fewer seeds than the first look has,
+        there is a preliminary look.
         """
-        shares = [self.first_share]
-        while len(shares) < len(self.counts):
-            shares.append((1 - sum(shares)) / 2)
+        left = 1 - self.first_share
+        shares = [1 - left / 2**k for k in range(len(self.counts))]
         found = [look for look in zip(self.counts, shares, strict=True) if look[0] <= n_seeds]
         return found or [(n_seeds, self.first_share)]

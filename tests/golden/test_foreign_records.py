@@ -10,7 +10,8 @@ import pytest
 
 from lupi.errors import LupiError
 from lupi.records import read_comparison, run_identity
-from lupi.verdict.summary import Summary, summarise
+from lupi.verdict.results import Summary
+from lupi.verdict.summary import summarise
 from made_records import make_records, run_folder
 
 RUN = ("het-dropout", 150, 2)

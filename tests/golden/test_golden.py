@@ -14,7 +14,8 @@ from rich.console import Console
 from lupi.records import Arm, read_comparison
 from lupi.report.tables import FORMATS
 from lupi.report.terminal import summary_table
-from lupi.verdict.summary import Summary, summarise, to_json
+from lupi.verdict.results import Summary
+from lupi.verdict.summary import summarise, to_json
 from made_records import ARMS, drop_results, make_records
 
 HERE = Path(__file__).parent

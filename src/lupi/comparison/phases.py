@@ -22,7 +22,7 @@ from lupi.records import (
     read_runs,
     write_comparison,
 )
-from lupi.verdict.open_questions import open_cells
+from lupi.verdict.summary import open_cells
 from lupi.verdict.tuning import choose
 
 

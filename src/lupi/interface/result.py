@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lupi.files import write_text
 from lupi.records import ComparisonRecord, RunRecord, read_comparison
 from lupi.report.outcome import outcome
-from lupi.verdict.answer import Summary, Verdict
-from lupi.verdict.judgement import Judgement
+from lupi.verdict.api import Judgement
+from lupi.verdict.results import Summary, Verdict
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.summary import summarise, to_json
 
@@ -78,7 +78,7 @@ class Comparison:
         """Differences to every control with intervals and p-values, as `lupi.judge` returns."""
         summary = self.summary
         return Judgement(
-            headline=summary.headline,
+            statement=summary.statement,
             metric=summary.metric,
             higher_is_better=summary.higher_is_better,
             reference=summary.reference,

@@ -23,8 +23,8 @@ from lupi.interface.console import (
 from lupi.interface.progress import LiveTable
 from lupi.interface.result import Comparison
 from lupi.records import ComparisonRecord, PlannedRun, default_folder, read_comparison
-from lupi.verdict.open_questions import open_questions, seconds_of
 from lupi.verdict.planning import too_few_seeds
+from lupi.verdict.summary import open_questions, seconds_of
 
 DEFAULT_BUDGET = 30
 """Most seeds of a comparison that runs until it is decided, unless the user says how many."""
@@ -80,7 +80,7 @@ def prepare_plan(raw: dict[str, Any], max_seeds: int | None = None) -> Plan:
     prepare_data(settings.task)
     plan = make_plan(settings, max_seeds)
     seeds = {planned.seed for planned, _ in plan.runs}
-    few = too_few_seeds(plan.arms, len(settings.sizes), len(seeds), plan.looks)
+    few = too_few_seeds(plan.arms, len(seeds), plan.looks)
     print_facts(plan.facts)
     for warning in [*plan.warnings, *few]:
         print_warning(warning)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from lupi.report.numbers import saving, saving_interval
+from lupi.verdict.results import Cell, LabelSaving, Summary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import Cell, LabelSaving, Summary
 
 
 def additional_labels(summary: Summary) -> dict[str, list[str]]:
@@ -20,7 +20,7 @@ def additional_labels(summary: Summary) -> dict[str, list[str]]:
 
 def _answers(cells: Iterable[Cell]) -> Iterator[str]:
     for cell in cells:
-        for saved in (cell.label_saving, cell.label_saving_strongest):
+        for saved in (cell.label_saving, cell.label_saving_control):
             if saved is not None and saved.reach != "unknown":
                 yield f"{saved.other} {_answer(saved, cell.size)}"
 

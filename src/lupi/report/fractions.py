@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from lupi.report.numbers import difference, difference_interval
+from lupi.verdict.results import ArmSummary, Cell, Summary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import ArmSummary, Cell, Summary
 from lupi.verdict.units import is_share
 
 

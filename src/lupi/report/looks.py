@@ -10,8 +10,8 @@ from lupi.report.images import Album, make_album
 from lupi.report.texts import ShadedSite, shade_texts
 from lupi.text_samples import read_text_samples
 from lupi.unpack import read_arrays
+from lupi.verdict.results import Summary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import Summary
 
 MOST_ARMS = 3
 

@@ -4,10 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from lupi.verdict.answer import Answer
+from lupi.verdict.results import Answer, Summary, Verdict
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import Summary, Verdict
-from lupi.verdict.words.headline import MOST_INFORMATIVE_FIRST
+from lupi.verdict.words import MOST_INFORMATIVE_FIRST
 
 State = Answer | Literal["mixed", "incomplete", "nothing to judge"]
 
@@ -18,8 +17,10 @@ LABELS: dict[State, str] = {
     "worse than a control": "Worse than a control",
     "better than plain only": "Better than the plain model, but no credit for x*",
     "practically the same": "Practically the same",
+    "undecided": "Undecided",
     "no detectable difference": "No detectable difference",
     "underpowered": "Underpowered: too few seeds",
+    "not compared": "Not compared",
     "collapsed": "Collapsed: x* was not used",
     "incomplete": "Incomplete",
     "nothing to judge": "No verdict",
@@ -32,8 +33,10 @@ SIGNS: dict[State, str] = {
     "worse than a control": "▽",
     "better than plain only": "△",
     "practically the same": "≈",
+    "undecided": "~",
     "no detectable difference": "·",
     "underpowered": "?",
+    "not compared": "×",
     "collapsed": "∅",
     "incomplete": "…",
     "nothing to judge": "–",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lupi.escapes import csv_cell, markdown_text
 from lupi.report.numbers import NOTHING, half_width, score, unit
 from lupi.report.terminal import MARKS, marks_text
-from lupi.verdict.summary import Cell, Summary
+from lupi.verdict.results import Cell, Summary
 
 CSV_COLUMNS = (
     "comparison",
@@ -24,20 +24,20 @@ CSV_COLUMNS = (
     "against_reference",
     "against_reference_low",
     "against_reference_high",
-    "strongest",
-    "against_strongest",
-    "against_strongest_low",
-    "against_strongest_high",
+    "deciding_control",
+    "against_control",
+    "against_control_low",
+    "against_control_high",
     "p_value",
     "verdict",
     "label_saving",
     "label_saving_low",
     "label_saving_high",
     "label_saving_reach",
-    "label_saving_strongest",
-    "label_saving_strongest_low",
-    "label_saving_strongest_high",
-    "label_saving_strongest_reach",
+    "label_saving_control",
+    "label_saving_control_low",
+    "label_saving_control_high",
+    "label_saving_control_reach",
     "n_diverged",
     "n_collapsed",
     "n_missing",
@@ -52,7 +52,8 @@ def markdown(summary: Summary) -> str:
     ]
     rows = [heads, ["---", *["---:"] * len(summary.sizes)], *lines]
     table = "\n".join("| " + " | ".join(markdown_text(c) for c in row) + " |" for row in rows)
-    return f"{markdown_text(summary.headline)}\n\n{table}\n\n{_note(summary)}\n"
+    words = markdown_text(f"{summary.headline} {summary.statement.exact}")
+    return f"{words}\n\n{table}\n\n{_note(summary)}\n"
 
 
 def latex(summary: Summary) -> str:
@@ -65,7 +66,7 @@ def latex(summary: Summary) -> str:
     ]
     body = "".join(f"{line} \\\\\n" for line in lines)
     return (
-        f"{_comment(summary.headline)}{_comment(_note(summary))}"
+        f"{_comment(summary.headline)}{_comment(summary.statement.exact)}{_comment(_note(summary))}"
         f"% Needs \\usepackage{{booktabs}}.\n"
         f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{' & '.join(heads)} \\\\\n\\midrule\n"
         f"{body}\\bottomrule\n\\end{{tabular}}\n"
@@ -90,7 +91,7 @@ def csv_text(summary: Summary) -> str:
                 "size": cell.size,
                 "n_seeds": cell.n_seeds,
                 "mean": cell.mean,
-                "strongest": cell.strongest,
+                "deciding_control": cell.deciding_control,
                 "p_value": cell.p_value,
                 "verdict": cell.verdict,
                 "n_diverged": cell.n_diverged,
@@ -98,14 +99,15 @@ def csv_text(summary: Summary) -> str:
                 "n_missing": cell.n_missing,
             }
             row["low"], row["high"] = cell.interval or (None, None)
-            for name, other in (("reference", summary.reference), ("strongest", cell.strongest)):
+            others = {"reference": summary.reference, "control": cell.deciding_control}
+            for name, other in others.items():
                 if found := by_other.get(other or ""):
                     row[f"against_{name}"] = found.mean
                     ends = found.interval
                     row[f"against_{name}_low"], row[f"against_{name}_high"] = ends
             for name, saved in (
                 ("label_saving", cell.label_saving),
-                ("label_saving_strongest", cell.label_saving_strongest),
+                ("label_saving_control", cell.label_saving_control),
             ):
                 if saved is not None:
                     row |= {name: saved.factor, f"{name}_reach": saved.reach}

@@ -14,9 +14,9 @@ from lupi.report.fractions import cell_at, families, partial_sentences, percent
 from lupi.report.numbers import NOTHING, half_width, score, unit
 from lupi.report.outcome import outcome
 from lupi.report.tuning import lines
+from lupi.verdict.results import Cell, Summary, Verdict
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import Cell, Summary, Verdict
-from lupi.verdict.words.headline import at_sizes
+from lupi.verdict.words import at_sizes
 
 MARKS: dict[Verdict, str] = {
     "reference": " ",
@@ -26,8 +26,10 @@ MARKS: dict[Verdict, str] = {
     "worse than a control": "x",
     "better than plain only": "o",
     "practically the same": "≈",
+    "undecided": "~",
     "no detectable difference": ".",
     "underpowered": "?",
+    "not compared": "!",
     "collapsed": "c",
     "better than plain": ">",
     "worse than plain": "<",
@@ -60,11 +62,12 @@ class SummaryTable:
         summary, width = self.summary, options.max_width
         yield _wrapped(f"{summary.comparison}: {outcome(summary).label}", width, style="bold")
         yield _wrapped(summary.headline, width)
+        yield _wrapped(summary.statement.exact, width)
         yield Text("")
         for columns in _blocks(summary, width):
             yield _scores(summary, columns)
             yield Text("")
-        for line in _legend(summary):
+        for line in (*_legend(summary), *summary.statement.notes):
             yield _wrapped(line, width, style="dim")
         yield from _partial(summary, width)
         yield from _label_saving(summary, width)

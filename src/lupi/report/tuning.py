@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lupi.report.numbers import score, unit
-from lupi.verdict.answer import Summary, Tuning
+from lupi.verdict.results import Summary, Tuning
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from lupi import __version__
 from lupi.errors import LupiError
 from lupi.escapes import markdown_code, markdown_text
 from lupi.methods.registry import find_method
-from lupi.records import Metric, read_comparison, read_result
+from lupi.records import read_comparison, read_result
 from lupi.ship.description import Description
 from lupi.train.settings import RunSettings
-from lupi.verdict.answer import Cell, Summary
+from lupi.verdict.results import Cell, Summary
 from lupi.verdict.summary import summarise
-from lupi.verdict.words.headline import interval_text, signed
+from lupi.verdict.units import count, difference, interval
 
 
 def model_card(
@@ -131,13 +131,15 @@ def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
     summary, arm, cell = judged
     yield f"**Did x\\* help?** {markdown_text(summary.headline)}"
     yield ""
+    yield markdown_text(summary.statement.exact)
+    yield ""
     if cell.mean is not None:
-        interval = ""
+        ends = ""
         if cell.interval is not None:
-            interval = f", 95 % interval {cell.interval[0]:.4g} to {cell.interval[1]:.4g}"
+            ends = f", 95 % interval {cell.interval[0]:.4g} to {cell.interval[1]:.4g}"
         yield (
             f"Test {markdown_text(summary.metric)} of {markdown_code(arm)} at n = {cell.size} "
-            f"over {cell.n_seeds} seed(s): mean {cell.mean:.4g}{interval}. Verdict: "
+            f"over {count(cell.n_seeds, 'seed')}: mean {cell.mean:.4g}{ends}. Verdict: "
             f"{cell.verdict}. If this run was chosen as the best of them, expect the mean score "
             "on new data, not its own."
         )
@@ -145,12 +147,10 @@ def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
     if cell.scope is not None:
         yield f"The verdict applies to {markdown_text(cell.scope)}."
         yield ""
-    for difference in cell.differences:
-        interval = interval_text(difference, Metric(summary.metric))
+    for found in cell.differences:
         yield (
-            f"- against {markdown_code(difference.other)}: "
-            f"{signed(difference.mean, Metric(summary.metric))} "
-            f"(95 % interval {interval}; + is better)"
+            f"- against {markdown_code(found.other)}: {difference(found.mean, summary.metric)} "
+            f"(95 % interval {interval(found.interval, summary.metric)}; + is better)"
         )
     for warning in summary.warnings:
         yield f"- warning: {markdown_text(warning)}"

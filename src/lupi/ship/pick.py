@@ -10,7 +10,7 @@ from lupi.errors import LupiError
 from lupi.records import ComparisonRecord, RunRecord, read_comparison
 from lupi.settings import unknown_name
 from lupi.train.finished import STUDENT, find_run
-from lupi.verdict.answer import Verdict
+from lupi.verdict.results import Verdict
 
 
 class PickedRun(NamedTuple):

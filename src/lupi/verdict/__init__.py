@@ -1,1 +1,1 @@
-"""Statistics over records: paired tests, label-saving factor, verdicts. No torch."""
+"""From scores to verdicts: the test, the rule, the words. `api.py` has `lupi.judge`."""

@@ -3,8 +3,10 @@
     factor(n) = n_other(s) / n,    s = the arm's mean score with n labels
 
 n_other inverts the other's learning curve: the means per size, made monotone by isotonic
-regression and joined by straight lines in log n; on a flat part the smallest n counts. Nothing is
-extrapolated: a score the curve doesn't reach is "beyond range", one below its start "below range".
+regression. Between two sizes the curve follows a power law, a - b n**-c, because learning curves
+bend: straight lines in log n put the factor too high where sizes are far apart. The exponent c is
+fitted to three sizes or more. On a flat part the smallest n counts. Nothing is extrapolated: a
+score the curve doesn't reach is "beyond range", one below its start "below range".
 
 The interval comes from the paired test: it contains all n' at which the arm's scores with n labels
 and the other's with n', interpolated seed by seed, do not differ. So it excludes a factor of 1
@@ -12,19 +14,22 @@ exactly if the two arms differ at the same n.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lupi.verdict.answer import LabelSaving
-from lupi.verdict.statistics.paired import ROUNDING, Floats, p_above_zero, smallest_p
-from lupi.verdict.verdict import ALPHA
+from lupi.verdict.results import LabelSaving
+from lupi.verdict.statistics import ALPHA, ROUNDING, Floats, p_above_zero, smallest_p
 
+WIDE_SPACING = 3.0
+"""Ratio of neighbouring sizes above which interpolation is doubtful."""
+EXPONENTS = np.linspace(0.01, 1.0, 34)
+EXPONENT = 0.5
+"""The exponent for two sizes, which do not show how a curve bends."""
 POINTS = 16
 """Points between two sizes at which arms are compared for the interval."""
-N_SETS = 2**12
-"""Maximum number of sets of seeds; if there are more, this many are drawn at random."""
+N_PATTERNS = 2**11
+"""Largest number of sign patterns for the interval."""
 
 
 def label_saving(
@@ -73,34 +78,58 @@ def _interval(
     sizes: Sequence[int], table: Floats, scores: Floats, alpha: float, correlation: float
 ) -> tuple[float, float | None]:
     """Return the smallest and the largest n' at which the arms may be equal."""
-    log_n = _points(sizes)
-    curves = np.array([np.interp(log_n, np.log(sizes), row) for row in table])  # (seed, point)
-    differences = (scores[:, None] - curves).T  # (point, seed)
-    slack = ROUNDING * np.abs(table).max()
-    differences[np.abs(differences) <= slack] = 0.0
-    n = np.exp(log_n)
-    n[::POINTS] = sizes  # without rounding
-    n_better = _n_above_zero(differences, alpha, correlation)  # from the smallest n' on
-    n_worse = _n_above_zero(-differences[::-1], alpha, correlation)  # from the largest n' on
-    low = float(n[n_better - 1]) if n_better else 0.0
-    high = float(n[-n_worse]) if n_worse else None
-    return low, high
+    ends = _coordinate(sizes, table.mean(0))
+    differences = scores[:, None] - table  # (seed, size)
+    low = _first_equal(sizes, ends, differences, alpha, correlation)
+    high = _first_equal(sizes[::-1], ends[::-1], -differences[:, ::-1], alpha, correlation)
+    return (0.0 if low is None else low), high
 
 
-def _n_above_zero(rows: Floats, alpha: float, correlation: float) -> int:
-    """Return the number of leading rows of differences that are significantly above zero."""
-    for start in range(0, len(rows), POINTS):
-        p_values = p_above_zero(rows[start : start + POINTS], correlation, N_SETS)
-        if (p_values > alpha).any():
-            return start + int((p_values > alpha).argmax())
-    return len(rows)
+def _first_equal(
+    sizes: Sequence[int], ends: Floats, differences: Floats, alpha: float, correlation: float
+) -> float | None:
+    """Return the last n', going along the sizes, at which differences are still above zero.
+
+    None if they are not above zero at the first size.
+    """
+    slack = ROUNDING * np.abs(differences).max(initial=0.0)
+
+    def n_above(rows: Floats) -> int:
+        rows = np.where(np.abs(rows) <= slack, 0.0, rows)
+        is_equal = p_above_zero(rows, correlation, N_PATTERNS) > alpha
+        return int(is_equal.argmax()) if is_equal.any() else len(rows)
+
+    place = n_above(differences.T)
+    if place in (0, len(sizes)):
+        return float(sizes[-1]) if place else None
+    shares = np.linspace(0, 1, POINTS, endpoint=False)
+    left, right = differences[:, place - 1], differences[:, place]
+    rows = left + shares[:, None] * (right - left)  # (point, seed)
+    share = shares[max(n_above(rows), 1) - 1]
+    return _labels_at(sizes[place - 1], sizes[place], ends[place - 1 : place + 1], float(share))
 
 
-def _points(sizes: Sequence[int]) -> Floats:
-    """Return points in log n between the sizes, including the sizes."""
-    ends = np.log(sizes)
-    parts = [np.linspace(a, b, POINTS, endpoint=False) for a, b in pairwise(ends)]
-    return np.concatenate([*parts, ends[-1:]])
+def _labels_at(left: int, right: int, ends: Floats, share: float) -> float:
+    """Return the n at this share of the way between two sizes, in the coordinate of the curve."""
+    if share in (0, 1):
+        return float(right if share else left)
+    # The coordinate is -n**-c, up to scale: c from its values at the two sizes.
+    exponent = float(np.log(ends[0] / ends[1]) / np.log(right / left))
+    point = ends[0] + share * (ends[1] - ends[0])
+    return float(left * (ends[0] / point) ** (1 / exponent))
+
+
+def _coordinate(sizes: Sequence[int], means: Floats) -> Floats:
+    """Return -n**-c of each size, with the exponent that makes the mean curve straightest."""
+    n = np.asarray(sizes, np.float64) / sizes[0]
+    if len(sizes) < 3:
+        return -(n**-EXPONENT)
+    points = -(n ** -EXPONENTS[:, None])  # (exponent, size)
+    centred = points - points.mean(1, keepdims=True)
+    curve = isotonic(means)
+    explained = (centred @ curve) ** 2 / (centred**2).sum(1)  # largest where it is straightest
+    straightest: Floats = points[int(explained.argmax())]
+    return straightest
 
 
 def _labels_needed(sizes: Sequence[int], means: Floats, score: float) -> float:
@@ -115,8 +144,9 @@ def _labels_needed(sizes: Sequence[int], means: Floats, score: float) -> float:
     right = int(reached[0])
     left = max(right - 1, 0)
     rise = float(curve[right] - curve[left])
-    part = min(max((score - float(curve[left])) / rise, 0.0), 1.0) if rise > 0 else 0.0
-    return float(np.exp(np.log(sizes[left]) + part * np.log(sizes[right] / sizes[left])))
+    share = min(max((score - float(curve[left])) / rise, 0.0), 1.0) if rise > 0 else 0.0
+    ends = _coordinate(sizes, means)
+    return _labels_at(sizes[left], sizes[right], ends[[left, right]], share)
 
 
 def isotonic(values: Floats) -> Floats:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lupi.errors import LupiError
 from lupi.records import Arm
-from lupi.verdict.answer import ArmSummary
+from lupi.verdict.results import ArmSummary
 
 REFERENCE_METHOD = "no-xstar"
 

@@ -44,12 +44,19 @@ class Scores:
 
     sizes: tuple[int, ...]
     seeds: tuple[int, ...]
+    """In the order of arrival, which looks depend on."""
     runs: dict[tuple[str, int], Runs]
     """By arm and size."""
     sign: float
     """-1 for a metric where lower is better."""
     trivial: float | None
     warnings: tuple[str, ...]
+
+    @property
+    def n_seen(self) -> int:
+        """Number of seeds with any score: a missing run costs one seed, not a look."""
+        seen = {seed for runs in self.runs.values() for seed in runs.scores}
+        return len(seen)
 
     def common_seeds(self, *cells: tuple[str, int]) -> list[int]:
         """Return the common seeds of these (arm, size) pairs."""
@@ -60,12 +67,17 @@ class Scores:
         scores = self.runs[arm, size].scores
         return self.sign * np.array([scores[seed] for seed in seeds], dtype=np.float64)
 
+    def gains_or_nan(self, arm: str, size: int) -> NDArray[np.float64]:
+        """Return the scores of all seeds, NaN where there is none; higher is better."""
+        scores = self.runs[arm, size].scores
+        return self.sign * np.array([scores.get(seed, np.nan) for seed in self.seeds])
+
 
 def read_scores(record: ComparisonRecord) -> Scores:
     """Collect the test scores of a comparison."""
     names = [arm.name for arm in record.arms]
     sizes = sorted({run.plan.size for run in record.runs})
-    seeds = sorted({run.plan.seed for run in record.runs})
+    seeds = list(dict.fromkeys(run.plan.seed for run in record.runs))
     cells = {(name, size): Runs() for name in names for size in sizes}
     if len(set(names)) < len(names):
         raise LupiError(f"{record.folder} names an arm twice ({names}); rename one of them")

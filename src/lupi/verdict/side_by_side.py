@@ -5,19 +5,20 @@ first) are paired over the common seeds and corrected for the sizes of an arm. I
 same name but other settings, scores are shown side by side and not tested.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from lupi.design import Looks
 from lupi.errors import LupiError
 from lupi.records import ComparisonRecord
-from lupi.verdict.answer import Difference
+from lupi.verdict.results import Difference
+from lupi.verdict.rule import Question, judge_family
 from lupi.verdict.scores import Scores, read_scores
-from lupi.verdict.statistics.paired import paired_differences
-from lupi.verdict.statistics.sequential import SequentialTest
-from lupi.verdict.verdict import Question, judge_family
+from lupi.verdict.statistics import Floats, paired_differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +93,14 @@ def _pairs(arm: str, sizes: list[int], a: Scores, b: Scores, same_data: bool) ->
         size: sorted(a.runs[arm, size].scores.keys() & b.runs[arm, size].scores.keys())
         for size in sizes
     }
-    tests = {}
-    for size, seeds in common.items():
-        if seeds and same_data:
-            gains = b.gains(arm, size, seeds), a.gains(arm, size, seeds)
-            looks = Looks((len(seeds),)).reached(len(seeds))
-            tests[size] = SequentialTest(paired_differences(*gains), looks)
-    questions = [Question({"first": test}, 1, margin=0.0) for test in tests.values()]
-    judged = dict(zip(tests, judge_family(questions), strict=True))
+    seeds_of_all = sorted({seed for seeds in common.values() for seed in seeds})
+    questions = {
+        size: Question(("first",), {"first": _differences(arm, size, seeds_of_all, a, b)}, 0.0)
+        for size, seeds in common.items()
+        if seeds and same_data
+    }
+    looks = Looks((max(len(seeds_of_all), 1),)).reached(len(seeds_of_all))
+    judged = dict(zip(questions, judge_family(list(questions.values()), looks), strict=True))
     for size, seeds in common.items():
         first, second = (side.runs[arm, size].scores.values() for side in (a, b))
         yield Pair(
@@ -110,6 +111,15 @@ def _pairs(arm: str, sizes: list[int], a: Scores, b: Scores, same_data: bool) ->
             n_pairs=len(seeds) if same_data else 0,
             difference=judged[size].differences[0] if size in judged else None,
         )
+
+
+def _differences(arm: str, size: int, seeds: Sequence[int], a: Scores, b: Scores) -> Floats:
+    """Return second minus first for each seed, NaN where one of them is missing."""
+    first, second = (
+        side.sign * np.array([side.runs[arm, size].scores.get(seed, np.nan) for seed in seeds])
+        for side in (a, b)
+    )
+    return paired_differences(second, first)
 
 
 def _task(record: ComparisonRecord) -> Mapping[str, Any]:

@@ -1,31 +1,31 @@
-"""From the records of a comparison to its summary."""
+"""From the records of a comparison to its summary, and to the runs that open questions need."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
+from statistics import fmean
 from typing import Any
 
 from lupi.design import Looks
-from lupi.records import ComparisonRecord
-from lupi.verdict.answer import ArmSummary, Cell, Difference, LabelSaving, Reach, Summary, Verdict
-from lupi.verdict.judging import Rule, judge_arms
-from lupi.verdict.roles import controls, find_reference
-from lupi.verdict.scores import number_at, read_scores
+from lupi.records import ComparisonRecord, PlannedRun
+from lupi.verdict.cautions import cautions, tuning_cautions
+from lupi.verdict.results import Summary, Verdict
+from lupi.verdict.roles import controls, find_reference, is_candidate
+from lupi.verdict.rule import Rule, judge_arms
+from lupi.verdict.scores import Scores, number_at, read_scores
+from lupi.verdict.statistics import ALPHA
 from lupi.verdict.tuning import judge_tuning
-from lupi.verdict.verdict import ALPHA
-from lupi.verdict.words.cautions import cautions, tuning_cautions
-from lupi.verdict.words.headline import headline
+from lupi.verdict.units import count
+from lupi.verdict.words import statement
 
-__all__ = [
-    "ArmSummary",
-    "Cell",
-    "Difference",
-    "LabelSaving",
-    "Reach",
-    "Summary",
-    "Verdict",
-    "summarise",
-    "to_json",
-]
+OPEN: tuple[Verdict, ...] = (
+    "undecided",
+    "no detectable difference",
+    "underpowered",
+    "better than plain only",
+    "not compared",
+)
+"""Verdicts that more seeds may change. All others are final; a collapsed arm stays collapsed."""
 
 
 def summarise(record: ComparisonRecord) -> Summary:
@@ -41,7 +41,9 @@ def summarise(record: ComparisonRecord) -> Summary:
     failed = tuple(run.plan.run_id for run in record.runs if run.failure is not None)
     return Summary(
         comparison=str(record.settings.get("name") or record.folder.name),
-        headline=headline(arms, record.metric, reference.name, rule, len(record.runs)),
+        statement=statement(
+            arms, record.metric, reference.name, rule, _progress(record, scores, rule.looks)
+        ),
         metric=record.metric.name,
         higher_is_better=record.metric.higher_is_better,
         reference=reference.name,
@@ -59,6 +61,19 @@ def summarise(record: ComparisonRecord) -> Summary:
     )
 
 
+def _progress(record: ComparisonRecord, scores: Scores, looks: Looks) -> str:
+    """Return why a verdict is preliminary, or nothing."""
+    n_finished = sum(len(runs.scores) for runs in scores.runs.values())
+    if any(run.result is None and run.failure is None for run in record.runs):
+        return f"{n_finished} of {count(len(record.runs), 'run')}"
+    return preliminary(scores.n_seen, looks)
+
+
+def preliminary(n_seeds: int, looks: Looks) -> str:
+    """Return `5 of 8 seeds` before the first planned look, otherwise nothing."""
+    return f"{n_seeds} of {looks.counts[0]} seeds" if n_seeds < looks.counts[0] else ""
+
+
 def rule_of(record: ComparisonRecord, n_seeds: int) -> Rule:
     """Return the rule for a comparison, with the margin from its settings, if any."""
     return Rule(
@@ -71,5 +86,57 @@ def rule_of(record: ComparisonRecord, n_seeds: int) -> Rule:
 
 def to_json(summary: Summary) -> dict[str, Any]:
     """Return the summary in plain JSON types; non-finite numbers are an error."""
-    document: dict[str, Any] = json.loads(json.dumps(asdict(summary), allow_nan=False))
-    return document
+    document = {"headline": summary.headline, **asdict(summary)}
+    found: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
+    return found
+
+
+def open_questions(record: ComparisonRecord) -> list[tuple[str, int]]:
+    """Return the arms with x* and sizes for which more seeds may give an answer."""
+    return [
+        (arm.name, cell.size)
+        for arm in summarise(record).arms
+        if is_candidate(arm)
+        for cell in arm.cells
+        if cell.verdict in OPEN
+    ]
+
+
+def open_cells(record: ComparisonRecord) -> set[tuple[str, int]]:
+    """Return the arms and sizes that need more runs to answer the open questions.
+
+    These are the arms with open questions and their controls, at the sizes of the questions and
+    at the extra sizes of an arm, which the label-saving factor needs.
+    """
+    found: set[tuple[str, int]] = set()
+    shared = _shared_sizes(record)
+    own = {(run.plan.arm, run.plan.size) for run in record.runs if run.plan.size not in shared}
+    by_name = {arm.name: arm for arm in record.arms}
+    for name, size in open_questions(record):
+        arms = {name, *(control.name for control in controls(by_name[name], record.arms))}
+        found |= {(arm, size) for arm in arms} | {cell for cell in own if cell[0] in arms}
+    return found
+
+
+def _shared_sizes(record: ComparisonRecord) -> set[int]:
+    """Return the sizes common to all arms."""
+    sizes = [
+        {run.plan.size for run in record.runs if run.plan.arm == arm.name} for arm in record.arms
+    ]
+    return set.intersection(*sizes) if sizes else set()
+
+
+def mean_seconds(record: ComparisonRecord) -> dict[tuple[str, int], float]:
+    """Return the mean time of a run for each arm and size."""
+    times: dict[tuple[str, int], list[float]] = {}
+    for run in record.finished:
+        rows, _ = run.metrics()
+        seconds = sum(row.get("seconds", 0.0) for row in rows)
+        times.setdefault((run.plan.arm, run.plan.size), []).append(seconds)
+    return {cell: fmean(found) for cell, found in times.items()}
+
+
+def seconds_of(record: ComparisonRecord, runs: Iterable[PlannedRun]) -> float:
+    """Return the estimated time of these runs on one worker."""
+    seconds = mean_seconds(record)
+    return sum(seconds.get((run.arm, run.size), 0.0) for run in runs)

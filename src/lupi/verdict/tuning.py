@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from lupi.records import Candidate, ComparisonRecord, Metric, RunRecord
-from lupi.verdict.answer import Trial, Tuning
+from lupi.verdict.results import Trial, Tuning
 from lupi.verdict.scores import number_at
 
 

@@ -1,6 +1,14 @@
 """Judged comparisons written by hand, for tests that need no records."""
 
-from lupi.verdict.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
+from lupi.verdict.results import (
+    ArmSummary,
+    Cell,
+    Difference,
+    LabelSaving,
+    Statement,
+    Summary,
+    Verdict,
+)
 
 
 def cell(
@@ -11,7 +19,7 @@ def cell(
     n_missing: int = 0,
     label_saving: LabelSaving | None = None,
     differences: tuple[Difference, ...] | None = None,
-    strongest: str = "gaussian-dropout",
+    deciding_control: str = "gaussian-dropout",
 ) -> Cell:
     interval = None if mean is None else (mean - 0.02, mean + 0.02)
     if differences is None:
@@ -29,7 +37,7 @@ def cell(
         n_missing=8 if mean is None else n_missing,
         verdict=verdict,
         differences=() if verdict == "reference" else differences,
-        strongest=None if verdict == "reference" else strongest,
+        deciding_control=None if verdict == "reference" else deciding_control,
         label_saving=label_saving,
     )
 
@@ -60,7 +68,7 @@ def summary(
     reference = arm("no-xstar", *(cell(n, 0.55, "reference") for n in sizes), uses_xstar=False)
     return Summary(
         comparison="demo",
-        headline="One sentence.",
+        statement=Statement("One sentence.", "Recommended: nothing.", "Exactly one sentence."),
         metric=metric,
         higher_is_better=True,
         reference="no-xstar",

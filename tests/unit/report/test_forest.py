@@ -3,7 +3,7 @@ from summaries import arm, cell, summary
 
 from lupi.report.figures.forest import forest_height, forest_plot
 from lupi.report.figures.styles import arm_styles
-from lupi.verdict.summary import Difference
+from lupi.verdict.results import Difference
 
 
 def difference(other: str, mean: float, low: float | None, high: float | None) -> Difference:
@@ -13,7 +13,7 @@ def difference(other: str, mean: float, low: float | None, high: float | None) -
 def test_every_difference_of_an_arm_with_xstar_is_a_row() -> None:
     found = (difference("no-xstar", 0.09, 0.05, 0.12), difference("gaussian", 0.04, 0.01, 0.06))
     judged = summary(
-        arm("het-dropout", cell(100, 0.6, differences=found, strongest="gaussian")),
+        arm("het-dropout", cell(100, 0.6, differences=found, deciding_control="gaussian")),
         arm("gaussian", cell(100, 0.5, differences=found[:1]), uses_xstar=False),
     )
     figure = forest_plot(judged, arm_styles(judged.arms, "no-xstar"))

@@ -4,7 +4,7 @@ from summaries import arm, cell, summary
 from lupi.report.additional_labels import additional_labels
 from lupi.report.figures.curves import fraction_curves, fraction_places
 from lupi.report.fractions import families, partial_sentences
-from lupi.verdict.summary import LabelSaving, Summary, Verdict
+from lupi.verdict.results import LabelSaving, Summary, Verdict
 
 
 def judged(*verdicts: Verdict) -> Summary:

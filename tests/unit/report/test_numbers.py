@@ -10,7 +10,7 @@ from lupi.report.numbers import (
     saving_interval,
     score,
 )
-from lupi.verdict.summary import LabelSaving
+from lupi.verdict.results import LabelSaving
 from lupi.verdict.units import is_share
 
 
@@ -40,8 +40,9 @@ def test_differences_carry_a_sign() -> None:
     assert difference(None, "loss") == NOTHING
 
 
-def test_a_difference_that_rounds_to_nothing_is_not_negative() -> None:
-    assert difference(-0.0001, "accuracy") == "+0.0"
+def test_a_difference_that_would_round_to_nothing_keeps_a_digit() -> None:
+    assert difference(-0.0004, "accuracy") == "-0.04"  # the headline said so, the table "+0.0"
+    assert difference(0.0, "accuracy") == "+0.0"
 
 
 def test_half_width_of_a_lopsided_interval() -> None:
@@ -49,7 +50,7 @@ def test_half_width_of_a_lopsided_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(None, NOTHING), (0.0002, "< 0.001"), (0.0312, "0.031"), (1.0, "1.000")]
+    ("value", "text"), [(None, NOTHING), (0.0002, "< 0.001"), (0.0312, "0.031"), (1.0, "1")]
 )
 def test_p_values(value: float | None, text: str) -> None:
     assert p_value(value) == text

@@ -4,7 +4,7 @@ import pytest
 from summaries import arm, cell, summary
 
 from lupi.report.outcome import LABELS, SIGNS, State, outcome
-from lupi.verdict.summary import Verdict
+from lupi.verdict.results import Verdict
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 from summaries import arm, cell, summary
 
 from lupi.report.figures.static import write_figures
-from lupi.verdict.summary import Summary
+from lupi.verdict.results import Summary
 
 
 def judged() -> Summary:

@@ -5,7 +5,7 @@ import pytest
 from summaries import arm, cell, summary
 
 from lupi.report.tables import csv_text, latex, markdown
-from lupi.verdict.summary import LabelSaving, Summary
+from lupi.verdict.results import LabelSaving, Statement, Summary
 
 EVIL = r"a_b & 50% {x} \end{tabular} #1 ~^ $"
 
@@ -53,7 +53,9 @@ def test_latex_takes_any_name() -> None:
 def test_a_headline_cannot_leave_its_comment() -> None:
     from dataclasses import replace
 
-    text = latex(replace(judged(), headline="One\n\\input{secrets}"))
+    text = latex(
+        replace(judged(), statement=Statement("One\n\\input{secrets}", "", "Two\n\\input{more}"))
+    )
     assert "% One \\input{secrets}\n" in text
     assert rows_of(text)
 
@@ -72,7 +74,7 @@ def test_csv_has_every_number_as_it_is() -> None:
     row = rows[2]
     assert row["arm"] == EVIL
     assert float(row["mean"]) == 0.6
-    assert (row["against_reference"], row["strongest"]) == ("0.05", "gaussian-dropout")
+    assert (row["against_reference"], row["deciding_control"]) == ("0.05", "gaussian-dropout")
     assert (row["label_saving"], row["label_saving_high"]) == ("1.5", "")
     assert rows[3]["mean"] == ""
-    assert float(row["against_strongest"]) == pytest.approx(-0.01)
+    assert float(row["against_control"]) == pytest.approx(-0.01)

@@ -5,7 +5,7 @@ from rich.console import Console
 from summaries import arm, cell, summary
 
 from lupi.report.terminal import summary_table
-from lupi.verdict.summary import LabelSaving, Summary
+from lupi.verdict.results import LabelSaving, Summary
 
 
 def text(judged: Summary, width: int = 80) -> str:
@@ -21,7 +21,7 @@ def test_reads_without_colour() -> None:
         summary(arm("het-dropout", *helped), sizes=(100, 200), warnings=("Mind the gap.",))
     )
     assert "\x1b" not in shown
-    assert "demo: x* helps\nOne sentence.\n" in shown
+    assert "demo: x* helps\nOne sentence. Recommended: nothing.\nExactly one sentence.\n" in shown
     assert "het-dropout  60.0 ± 2.0 +" in shown
     assert "+ helps" in shown
     assert "het-dropout: no-xstar 80 more at n = 100 (1.8×, 1.4 to 2.3)" in shown

@@ -6,7 +6,7 @@ from summaries import arm, cell, summary
 
 from lupi.report.terminal import summary_table
 from lupi.report.tuning import lines, rows
-from lupi.verdict.answer import Summary, Trial, Tuning
+from lupi.verdict.results import Summary, Trial, Tuning
 
 CANDIDATES = (
     Trial("no-xstar", 0, {}, 2, 2, 0.44, True),

@@ -118,4 +118,4 @@ def test_the_verdict_comes_with_the_choice(comparison: Path) -> None:
     assert picked.verdict == "underpowered"
     assert picked.why.endswith("; verdict: underpowered")
     assert picked.headline is not None
-    assert picked.headline.startswith("Too few seeds")
+    assert "can't be judged" in picked.headline

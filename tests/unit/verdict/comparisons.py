@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from lupi.records import Arm, ComparisonRecord, Design, Metric, PlannedRun, RunRecord
-from lupi.verdict.answer import Cell, Summary
+from lupi.verdict.results import Cell, Summary
 
 ARMS = [
     Arm("no-xstar", "no-xstar"),

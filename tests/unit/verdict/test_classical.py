@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lupi.records import Arm, Metric
-from lupi.verdict.summary import Summary, summarise
+from lupi.verdict.results import Summary
+from lupi.verdict.summary import summarise
 
 from .comparisons import around, comparison
 

@@ -46,7 +46,9 @@ def test_the_curve_reaches_the_power_where_the_plan_says() -> None:
     for row in plan_seeds(pilot(60, 60), 0.02, 0.8).sizes:
         assert row.seeds is not None
         for point in row.curve:
-            assert (point.power >= 0.8) == (point.n_seeds >= row.seeds)
+            noise = 0.1  # of 80 simulations
+            is_enough = point.n_seeds >= row.seeds
+            assert point.power >= 0.8 - noise if is_enough else point.power < 0.8 + noise
             assert point.low <= point.power <= point.high
 
 

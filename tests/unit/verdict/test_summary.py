@@ -7,7 +7,7 @@ import pytest
 
 from lupi.errors import LupiError
 from lupi.records import Metric
-from lupi.verdict.answer import Verdict
+from lupi.verdict.results import Verdict
 from lupi.verdict.summary import summarise, to_json
 
 from .comparisons import Results, around, cell, comparison, result
@@ -55,7 +55,7 @@ def test_a_cell_holds_the_numbers_its_verdict_rests_on() -> None:
         "gaussian-dropout",
         "het-dropout/shuffled",
     ]
-    assert found.strongest == "gaussian-dropout"
+    assert found.deciding_control == "gaussian-dropout"
     assert found.differences[1].mean == pytest.approx(0.08)
     assert found.deciding == found.differences[1]
     low, high = found.differences[1].interval
@@ -69,7 +69,8 @@ def test_real_xstar_no_better_than_shuffled_gets_no_credit() -> None:
     summary = summarise(comparison(results))
     assert cell(summary, "het-dropout", 75).verdict == "better than plain only"
     assert cell(summary, "het-dropout/shuffled", 75).verdict == "better than plain"
-    assert summary.headline.startswith("het-dropout is better than the plain model, but x* gets no")
+    assert "but x* gets no credit" in summary.headline
+    assert summary.statement.advice.startswith("Recommended: use no-xstar")  # nobody ships shuffled
 
 
 def test_lower_is_better() -> None:
@@ -79,7 +80,7 @@ def test_lower_is_better() -> None:
     assert found.verdict == "helps"
     assert found.mean == pytest.approx(1.2)
     assert found.differences[0].mean == pytest.approx(0.3)
-    assert found.strongest == "gaussian-dropout"
+    assert found.deciding_control == "gaussian-dropout"
 
 
 def test_label_saving_is_measured_against_the_reference() -> None:
@@ -120,7 +121,7 @@ def test_a_corrupt_result_never_changes_a_verdict_silently() -> None:
     assert cell(summarise(comparison(results)), "het-dropout", 75).verdict == "helps"
     results["no-xstar"][75][5] = result(float("nan"))
     summary = summarise(comparison(results))
-    assert cell(summary, "het-dropout", 75).verdict == "underpowered"
+    assert cell(summary, "het-dropout", 75).verdict == "undecided"
     assert any(w.startswith("runs/demo/no-xstar-75-5: ") for w in summary.warnings)
 
 
@@ -148,16 +149,17 @@ def test_warnings_name_what_a_reader_must_know() -> None:
         "arms are compared on their common seeds",
         "failed runs: no-xstar-75-0; see failure.txt in their folders",
         "collapsed runs (their noise no longer depends on x*): het-dropout 1 at n = 75",
-        "underpowered: gaussian-dropout at n = 75; het-dropout at n = 75; a verdict needs at "
-        "least 6 common seeds of the arm and its controls",
-        "no better than a predictor that ignores x (score 0.1): gaussian-dropout at n = 75",
+        "underpowered (4 common seeds; a claim needs at least 6): gaussian-dropout at n = 75",
+        "underpowered (5 common seeds; a claim needs at least 6): het-dropout at n = 75",
+        "no better than a predictor that ignores x (score 10.0): gaussian-dropout at n = 75",
         "het-dropout has no control with replaced x*: a gain may come from the extra capacity; "
         "add `controls: [shuffled]`",
     )
 
 
 def test_a_clean_comparison_has_no_warnings() -> None:
-    results = three_arms(0.5, 0.52, 0.6) | {"het-dropout/shuffled": {75: around(0.5)}}
+    shuffled = {75: around(0.5, own=True)}
+    results = three_arms(0.5, 0.52, 0.6) | {"het-dropout/shuffled": shuffled}
     assert summarise(comparison(results)).warnings == ()
 
 
@@ -173,7 +175,7 @@ def test_no_better_than_trivial_when_lower_is_better() -> None:
     loss = Metric("loss", higher_is_better=False)  # the trivial predictor's loss is 0.1
     summary = summarise(comparison(three_arms(0.05, 0.1001, 0.04), loss))
     assert any(
-        w.endswith("ignores x (score 0.1): gaussian-dropout at n = 75") for w in summary.warnings
+        w.endswith("ignores x (score 0.100): gaussian-dropout at n = 75") for w in summary.warnings
     )
 
 

@@ -187,7 +187,7 @@ def _borrows(found: "SeedPlan") -> bool:
 
 
 def _seeds(n: int | None) -> str:
-    from lupi.verdict.statistics.power import MOST_SEEDS
+    from lupi.verdict.planning import MOST_SEEDS
 
     return f"> {MOST_SEEDS}" if n is None else str(n)
 

@@ -15,7 +15,7 @@ from lupi.report.figures.styles import NEUTRAL, PALETTE, SYMBOLS, Style, colour
 from lupi.report.fractions import cell_at, families, percent
 from lupi.report.numbers import score, unit
 from lupi.report.training import Curve
-from lupi.verdict.summary import Summary
+from lupi.verdict.results import Summary
 from lupi.verdict.units import is_share
 
 GRID = "rgba(128, 128, 128, 0.25)"

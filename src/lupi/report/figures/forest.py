@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 from lupi.report.figures.curves import GRID, named, new_figure
 from lupi.report.figures.styles import NEUTRAL, Style
 from lupi.report.numbers import difference, difference_interval
+from lupi.verdict.results import Difference, Summary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import Difference, Summary
 from lupi.verdict.units import is_share
 
 ROW = 22
@@ -93,7 +93,7 @@ def _rows(summary: Summary) -> list[_Row]:
                 arm.name,
                 f"n = {cell.size}, against {found.other}",
                 found,
-                found.other == cell.strongest,
+                found.other == cell.deciding_control,
             )
             for cell in measured
             for found in cell.differences

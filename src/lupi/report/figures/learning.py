@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from lupi.report.figures.curves import named, new_figure
 from lupi.report.figures.styles import NEUTRAL, Style
 from lupi.report.numbers import score, unit
-from lupi.verdict.summary import ArmSummary, Cell, Summary
+from lupi.verdict.results import ArmSummary, Cell, Summary
 from lupi.verdict.units import is_share
 
 

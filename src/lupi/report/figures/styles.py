@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lupi.verdict.results import ArmSummary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import ArmSummary
 
 PALETTE = (
     "#D55E00",

@@ -41,8 +41,8 @@ from lupi.report.tuning import rows as tuning_rows
 from lupi.report.tuning import title as tuning_title
 from lupi.report.worth import worth_sentences
 from lupi.text_samples import read_text_samples
+from lupi.verdict.results import Summary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import Summary
 from lupi.verdict.units import is_share
 from lupi.verdict.worth import Surface, find_surface
 

@@ -13,7 +13,7 @@ from lupi.report.figures.styles import Style
 from lupi.report.figures.worth import worth_plot
 from lupi.report.fractions import cell_at, families
 from lupi.report.training import Row, mean_curve, sites_with_variance
-from lupi.verdict.summary import Summary
+from lupi.verdict.results import Summary
 from lupi.verdict.worth import Surface
 
 RowsOf = Mapping[tuple[str, int], Sequence[Sequence[Row]]]

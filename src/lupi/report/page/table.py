@@ -12,9 +12,9 @@ from lupi.report.numbers import (
     unit,
 )
 from lupi.report.published import PublishedScores
+from lupi.verdict.results import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
-from lupi.verdict.words.headline import MOST_INFORMATIVE_FIRST
+from lupi.verdict.words import MOST_INFORMATIVE_FIRST
 
 VERDICTS: tuple[Verdict, ...] = (
     *MOST_INFORMATIVE_FIRST,
@@ -34,9 +34,9 @@ class Row:
     interval: str
     against_reference: str
     reference_interval: str
-    against_strongest: str
-    strongest_interval: str
-    strongest: str
+    against_control: str
+    control_interval: str
+    control: str
     p_value: str
     saving: str
     saving_interval: str
@@ -97,7 +97,7 @@ def _row(summary: Summary, arm: ArmSummary, cell: Cell, published: PublishedScor
     by_other = {found.other: found for found in cell.differences}
     reference = by_other.get(summary.reference)
     # Only candidates are compared with other controls than the reference.
-    strongest = by_other.get(cell.strongest or "") if is_candidate(arm) else None
+    control = by_other.get(cell.deciding_control or "") if is_candidate(arm) else None
     ends = cell.interval
     interval = f"{score(ends[0], metric)} to {score(ends[1], metric)}" if ends else ""
     published_score = published.scores.get((arm.name, cell.size)) if published else None
@@ -109,9 +109,9 @@ def _row(summary: Summary, arm: ArmSummary, cell: Cell, published: PublishedScor
         interval=interval,
         against_reference=difference(reference.mean if reference else None, metric),
         reference_interval=_ends(reference, metric),
-        against_strongest=difference(strongest.mean if strongest else None, metric),
-        strongest_interval=_ends(strongest, metric),
-        strongest=strongest.other if strongest else "",
+        against_control=difference(control.mean if control else None, metric),
+        control_interval=_ends(control, metric),
+        control=control.other if control else "",
         p_value=p_value(cell.p_value),
         saving=saving(cell.label_saving),
         saving_interval=saving_interval(cell.label_saving),
@@ -122,7 +122,7 @@ def _row(summary: Summary, arm: ArmSummary, cell: Cell, published: PublishedScor
         order={
             "mean": cell.mean,
             "reference": reference.mean if reference else None,
-            "strongest": strongest.mean if strongest else None,
+            "control": control.mean if control else None,
             "p": cell.p_value,
             "verdict": -VERDICTS.index(cell.verdict),
             "saving": _saving_order(cell.label_saving),

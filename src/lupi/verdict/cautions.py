@@ -2,15 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from lupi.design import Design
 from lupi.records import Arm, ComparisonRecord
-from lupi.verdict.answer import ArmSummary, Cell, Tuning
-from lupi.verdict.judging import Rule, judge_questions
+from lupi.verdict.labels import WIDE_SPACING
+from lupi.verdict.results import ArmSummary, Cell, Tuning
 from lupi.verdict.roles import is_candidate, own_controls
+from lupi.verdict.rule import Rule, judge_questions
 from lupi.verdict.scores import Scores
-from lupi.verdict.verdict import seeds_needed
-from lupi.verdict.words.headline import at_sizes
+from lupi.verdict.units import score
+from lupi.verdict.words import at_sizes
 
 LITTLE = 1 / 4
 """Share of the plain arm's gain over a predictor that ignores x below which an arm has failed."""
@@ -40,27 +42,47 @@ def cautions(
     real = [arm for arm in arms if arm.control == "real"]
     if collapsed := _counted(real, lambda cell: cell.n_collapsed):
         yield f"collapsed runs (their noise no longer depends on x*): {collapsed}"
-    if same := _listed(arms, _is_repeated):
-        yield (
-            f"identical scores for all seeds: {same}; such seeds are not replicates, so "
-            "differences between two such arms get no verdict"
-        )
-    if few := _listed(arms, lambda cell: cell.verdict == "underpowered"):
-        yield (
-            f"underpowered: {few}; a verdict needs at least "
-            f"{seeds_needed(1, rule.looks.first_share)} common seeds of the arm and its controls"
-        )
+    yield from score_cautions(arms, scores)
     yield from _about_replicates(rule.design, scores.sizes)
     if unlearned := _listed(arms, lambda cell: _no_better_than_trivial(cell, scores)):
-        yield (
-            f"no better than a predictor that ignores x (score {scores.trivial:.3g}): {unlearned}"
-        )
+        trivial = score(scores.trivial, rule.metric)
+        yield f"no better than a predictor that ignores x (score {trivial}): {unlearned}"
     yield from _harmed(arms, scores)
     yield from _beaten_networks(record.arms, scores, rule)
     if bare := [
         arm for arm in record.arms if is_candidate(arm) and not own_controls(arm, record.arms)
     ]:
         yield _without_control(bare)
+
+
+def score_cautions(arms: Sequence[ArmSummary], scores: Scores) -> Iterator[str]:
+    """Yield the warnings that need nothing but scores."""
+    if same := _listed(arms, _is_repeated):
+        yield (
+            f"identical scores for all seeds: {same}; such seeds are not replicates, so "
+            "differences between two such arms get no verdict"
+        )
+    reasons: dict[str, dict[str, list[int]]] = {}
+    for arm in arms:
+        for cell in arm.cells:
+            if cell.reason is not None and cell.n_seeds:
+                sizes = reasons.setdefault(f"{cell.verdict} ({cell.reason})", {})
+                sizes.setdefault(arm.name, []).append(cell.size)
+    for reason, found in reasons.items():
+        yield f"{reason}: " + "; ".join(_at(name, sizes) for name, sizes in found.items())
+    has_saving = any(
+        saving is not None and saving.factor is not None
+        for arm in arms
+        for cell in arm.cells
+        for saving in (cell.label_saving, cell.label_saving_control)
+    )
+    wide = [(a, b) for a, b in pairwise(scores.sizes) if a > 0 and b / a > WIDE_SPACING]
+    if has_saving and wide:
+        gaps = ", ".join(f"n = {a} and {b}" for a, b in wide)
+        yield (
+            f"label savings are interpolated over wide gaps (between {gaps}) and may be off by a "
+            "third; add sizes in between"
+        )
 
 
 def tuning_cautions(tuning: Tuning | None) -> Iterator[str]:
@@ -139,9 +161,10 @@ def _about_replicates(design: Design | None, sizes: Sequence[int]) -> Iterator[s
 def _beaten_networks(arms: Sequence[Arm], scores: Scores, rule: Rule) -> Iterator[str]:
     """Yield warnings about classical models that are better than every network."""
     networks = [arm for arm in arms if not arm.classical and not arm.sees_xstar_at_test]
-    rivals = {arm.name: [n.name for n in networks] if arm.classical else [] for arm in arms}
-    judged = judge_questions(scores, arms, rivals, rule)
-    for arm in (arm for arm in arms if arm.classical):
+    classical = [arm for arm in arms if arm.classical]
+    rivals = {arm.name: [n.name for n in networks] for arm in classical}
+    judged = judge_questions(scores, classical, rivals, rule)
+    for arm in classical:
         beaten = [
             size
             for (name, size), found in judged.items()
@@ -163,10 +186,10 @@ def _without_control(arms: Sequence[Arm]) -> str:
     )
 
 
-def _counted(arms: Sequence[ArmSummary], count: Callable[[Cell], int]) -> str:
+def _counted(arms: Sequence[ArmSummary], number: Callable[[Cell], int]) -> str:
     """Return `het-dropout 2 at n = 75, 1 at n = 300; oracle 1 at n = 75`, or nothing."""
     counts = {
-        arm.name: [f"{count(cell)} at n = {cell.size}" for cell in arm.cells if count(cell)]
+        arm.name: [f"{number(cell)} at n = {cell.size}" for cell in arm.cells if number(cell)]
         for arm in arms
     }
     return "; ".join(f"{name} {', '.join(found)}" for name, found in counts.items() if found)
@@ -175,4 +198,8 @@ def _counted(arms: Sequence[ArmSummary], count: Callable[[Cell], int]) -> str:
 def _listed(arms: Sequence[ArmSummary], applies: Callable[[Cell], bool]) -> str:
     """Return `het-dropout at n = 75, 300; oracle at n = 75`, or nothing."""
     sizes = {arm.name: [cell.size for cell in arm.cells if applies(cell)] for arm in arms}
-    return "; ".join(f"{name} at {at_sizes(found)}" for name, found in sizes.items() if found)
+    return "; ".join(_at(name, found) for name, found in sizes.items() if found)
+
+
+def _at(name: str, sizes: Sequence[int]) -> str:
+    return f"{name} at {at_sizes(sizes)}" if any(sizes) else name

@@ -9,11 +9,13 @@ Answer = Literal[
     "worse than a control",
     "better than plain only",
     "practically the same",
+    "undecided",
     "no detectable difference",
     "collapsed",
     "underpowered",
+    "not compared",
 ]
-"""Verdict on an arm with x* at one size, the most informative first: `lupi.verdict.verdict`."""
+"""Verdict on an arm with x* at one size, the most informative first: `lupi.verdict.rule`."""
 
 Verdict = Answer | Literal["better than plain", "worse than plain", "reference", "not run"]
 """Verdict on any arm. `reference` is the plain arm itself, and `not run` a size that only other
@@ -39,6 +41,16 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Outlook:
+    """Where an open question leans, and what may settle it."""
+
+    leaning: Literal["yes", "no"] | None
+    """Whether every difference points to "helps" or to "hurts", though not clearly enough."""
+    more_seeds: int | None
+    """Additional seeds that settle it if they are like those so far; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class LabelSaving:
     """The factor by which another arm needs more labels for the same score."""
 
@@ -57,7 +69,7 @@ class Cell:
     n_seeds: int
     mean: float | None
     interval: tuple[float, float] | None
-    """Student's 95 % interval of the mean."""
+    """Student's 95 % interval of the mean, widened for rows that seeds share."""
     n_diverged: int
     n_collapsed: int
     n_missing: int
@@ -67,13 +79,19 @@ class Cell:
     """P-value of the deciding difference."""
     differences: tuple[Difference, ...] = ()
     """Against the reference first, then against the other controls."""
-    strongest: str | None = None
-    """The deciding control: the one that is hardest to beat or, if the arm is worse than all
-    controls, the closest one."""
+    deciding_control: str | None = None
+    """The control that decides: the smallest gain of an arm that helps, the smallest loss of one
+    that hurts, the clearest loss of one that is worse than a control."""
+    absent: tuple[str, ...] = ()
+    """Controls without a common seed; they count as not beaten."""
+    reason: str | None = None
+    """Why there is no claim, if there is more to say than the verdict."""
+    outlook: Outlook | None = None
+    """Where an open question leans; None if it is answered."""
     label_saving: LabelSaving | None = None
     """Label saving compared with the reference."""
-    label_saving_strongest: LabelSaving | None = None
-    """Label saving compared with the strongest control; None if that is the reference."""
+    label_saving_control: LabelSaving | None = None
+    """Label saving compared with the deciding control; None if that is the reference."""
     margin: float | None = None
     """Smaller differences count as practically the same."""
     scope: str | None = None
@@ -82,11 +100,13 @@ class Cell:
     """Test score by seed."""
     recorded: dict[str, float] = field(default_factory=dict, hash=False)
     """Mean of every recorded test score, by name."""
+    sizes: tuple[int, ...] = ()
+    """The sizes it is a mean of, if it is about the mean over sizes."""
 
     @property
     def deciding(self) -> Difference | None:
         """The difference from the deciding control."""
-        return next((d for d in self.differences if d.other == self.strongest), None)
+        return next((d for d in self.differences if d.other == self.deciding_control), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +125,8 @@ class ArmSummary:
     cells: tuple[Cell, ...]
     classical: bool = False
     """Whether it is a classical model: shown for reference, never a control."""
+    overall: Cell | None = None
+    """The mean over all sizes; None for one size, and for arms that can't show that x* helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +163,25 @@ class Tuning:
 
 
 @dataclass(frozen=True, slots=True)
+class Statement:
+    """The verdict of a comparison in words. All sentences come from `lupi.verdict.words`."""
+
+    headline: str
+    """What was found, for a reader in a hurry."""
+    advice: str
+    """What to do about it."""
+    exact: str
+    """The same in one exact sentence: which arm, which sizes, how much, how certain."""
+    notes: tuple[str, ...] = ()
+    """What the numbers can't say."""
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A comparison, judged."""
 
     comparison: str
-    headline: str
-    """One sentence: which arm, which sizes, how much, how certain."""
+    statement: Statement
     metric: str
     higher_is_better: bool
     reference: str
@@ -165,3 +200,8 @@ class Summary:
     """None if the comparison is untuned."""
     looks: tuple[int, ...] = ()
     """Numbers of seeds at which the comparison is judged."""
+
+    @property
+    def headline(self) -> str:
+        """What was found, and what to do about it."""
+        return f"{self.statement.headline} {self.statement.advice}".strip()

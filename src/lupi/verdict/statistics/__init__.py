@@ -1,1 +1,0 @@
-"""Tests, intervals and power: numbers in, numbers out."""

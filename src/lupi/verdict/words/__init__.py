@@ -1,1 +1,0 @@
-"""Verdicts in sentences."""
