@@ -21,7 +21,7 @@ from lupi.files import read_json
 from lupi.text_samples import TextSample
 from lupi.train.evaluate import COLLAPSED_BELOW
 from lupi.train.finished import FinishedRun, read_finished
-from lupi.train.samples import text_samples
+from lupi.train.samples import text_samples, with_words
 
 BATCH = 256
 N_SAMPLES = 4
@@ -62,7 +62,7 @@ def observe(
         region_frac=_region_frac(rows),
         sites=tuple(_site(name, logvar, rows) for name, logvar in logvars.items()),
         samples=_samples(rows, logvars),
-        texts=_texts(rows, logvars, run.folder) if is_text else (),
+        texts=_texts(rows, logvars, run) if is_text else (),
     )
 
 
@@ -179,7 +179,7 @@ def _samples(rows: dict[str, Tensor], noise: dict[str, Tensor]) -> dict[str, NDA
 
 
 def _texts(
-    rows: dict[str, Tensor], logvars: dict[str, Tensor], folder: Path
+    rows: dict[str, Tensor], logvars: dict[str, Tensor], run: FinishedRun
 ) -> tuple[TextSample, ...]:
     """Return the first texts with correct and wrong predictions; in regression, the first ones."""
     kept = torch.arange(min(2 * N_SAMPLES, len(rows["x"])))
@@ -188,7 +188,7 @@ def _texts(
         kept = torch.cat([correct.nonzero()[:N_SAMPLES, 0], (~correct).nonzero()[:N_SAMPLES, 0]])
     batch = Batch(rows["x"][kept], rows["y"][kept], rows["mask"][kept, None])
     noise = {site: logvar[kept] for site, logvar in logvars.items()}
-    preprocessing = read_json(folder / "preprocessing.json")
+    preprocessing = with_words(run.task, read_json(run.folder / "preprocessing.json"))
     return tuple(text_samples(batch, rows["output"][kept], noise, preprocessing))
 
 

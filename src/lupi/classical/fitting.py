@@ -18,6 +18,7 @@ from lupi.core import Batch, Split, Splits, Task, derive_seed
 from lupi.errors import LupiError
 from lupi.loaders.text.text_rows import presence_features
 from lupi.tasks.images.image import sees_maps
+from lupi.tasks.text.task import frozen_texts, pooled_words
 
 SMALLEST_PROBABILITY = 1e-6
 
@@ -43,13 +44,19 @@ def score_classical(
     from sklearn.dummy import DummyClassifier
 
     train, val, test = (_whole(split) for split in (splits.train, splits.val, splits.test))
-    if task.places == "words":  # as for a bag of words
+    texts = frozen_texts(task)
+    if texts is not None:  # the vectors of a frozen encoder, pooled
+        train, val, test = (
+            rows._replace(x=pooled_words(task, texts, rows.x)) for rows in (train, val, test)
+        )
+    elif task.places == "words":  # as for a bag of words
         n_words = int(train.x.max()) + 1
         train, val, test = (
             rows._replace(x=presence_features(rows.x, n_words)) for rows in (train, val, test)
         )
     if train.x.dim() == 4:  # the maps of a frozen network, pooled
         train, val, test = (rows._replace(x=rows.x.mean((2, 3))) for rows in (train, val, test))
+    if texts is not None or sees_maps(task):
         shift, scale = train.x.mean(0), train.x.std(0).clamp(min=1e-6)
         train, val, test = (r._replace(x=(r.x - shift) / scale) for r in (train, val, test))
     sign = 1 if task.metric.higher_is_better else -1

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from lupi.loaders.text.rationales import BadRationaleError, find_form, mark_word
 from lupi.loaders.text.text_rows import TextSplit
 from lupi.loaders.text.tokens import locate_words, split_words
 from lupi.loaders.text.word_vocabulary import WordVocabulary, choose_words
+from lupi.networks.text_backbones import WordVectors
 from lupi.permission import allow
 from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
 from lupi.train.settings import TrainSettings
@@ -46,7 +48,9 @@ class LupiTextEstimator(LupiEstimator):
         method: Any method that takes regions of words as x* (`lupi methods`), except the oracle.
         settings: Settings of the method. By default, het-dropout has one draw of variance 2 for
             all words outside the rationale; other methods have their own defaults.
-        network: `bag-of-words`, `cnn`, `lstm`, or `package.module:function` for an encoder.
+        network: `bag-of-words`, `cnn`, `lstm`, or `package.module:function` for an encoder; with
+            frozen pretrained word vectors: `minilm`, or a folder of a `transformers` model.
+        pooling: `mean`, `attention` or `both` (not for bag-of-words and lstm).
         n_channels: Channels of cnn and lstm; None means 64.
         dropout: Bernoulli rate.
         max_words: Maximum size of the vocabulary.
@@ -66,6 +70,7 @@ class LupiTextEstimator(LupiEstimator):
         settings: dict[str, Any] | None = None,
         *,
         network: str = "bag-of-words",
+        pooling: str = "mean",
         n_channels: int | None = None,
         dropout: float = 0.0,
         max_words: int = 30_000,
@@ -81,6 +86,7 @@ class LupiTextEstimator(LupiEstimator):
         self.method = method
         self.settings = settings
         self.network = network
+        self.pooling = pooling
         self.n_channels = n_channels
         self.dropout = dropout
         self.max_words = max_words
@@ -105,13 +111,16 @@ class LupiTextEstimator(LupiEstimator):
         words = [split_words(text) for text in X]
         regions, has = read_rationales(X, xstar)
         self.vocabulary_ = self._vocabulary([words[i] for i in train])
-        numbers = [torch.from_numpy(self.vocabulary_.encode(text)) for text in words]
+        network, encoder = self._network(), None
+        if network.is_frozen:
+            vectors = network.backbone().encode(words)
+            encoder = WordVectors(torch.cat(vectors).numpy(), vectors[0].shape[1])
+            ends = np.cumsum([len(text) for text in words])
+            numbers = [torch.arange(e - len(t), e) + 1 for t, e in zip(words, ends, strict=True)]
+        else:
+            numbers = [torch.from_numpy(self.vocabulary_.encode(text)) for text in words]
         targets = torch.from_numpy(y)
-        network = {"name": self.network, **self._given("n_channels", "dropout")}
-        if ":" in self.network:
-            network |= {"name": "custom", "encoder": self.network}
-            allow(self.network)  # the caller names it in Python
-        parsed, n_words = TextNetworkSettings.parse(network, "network"), len(self.vocabulary_) + 1
+        n_words = len(self.vocabulary_) + 1
         return SplitTask(
             TextSplit(
                 [numbers[i] for i in train],
@@ -121,12 +130,27 @@ class LupiTextEstimator(LupiEstimator):
             ),
             TextSplit([numbers[i] for i in val], targets[val]),
             n_classes,
-            lambda n_outputs: build_network(parsed, n_words, n_outputs),
+            lambda n_outputs: build_network(network, n_words, n_outputs, encoder),
             torch.ones(2, N_EXAMPLE_WORDS, dtype=torch.long),
             xstar_dim=1,
             xstar_kind="region",
             places="words",
         )
+
+    def _network(self) -> TextNetworkSettings:
+        network = {"name": self.network, **self._given("n_channels", "dropout", "pooling")}
+        if ":" in self.network:
+            network |= {"name": "custom", "encoder": self.network}
+            allow(self.network)  # the caller names it in Python
+        elif Path(self.network).is_dir():
+            network |= {"name": "transformers", "model": self.network}
+        return TextNetworkSettings.parse(network, "network")
+
+    def _fit(self, X: Any, y: Array, n_classes: int | None, xstar: Any) -> None:
+        super()._fit(X, y, n_classes, xstar)
+        for module in self.student_.modules():
+            if isinstance(module, WordVectors):
+                module.forget()  # new texts come as vectors
 
     def _vocabulary(self, texts: list[list[str]]) -> WordVocabulary:
         lexemes = {word: i for i, word in enumerate(dict.fromkeys(w for t in texts for w in t))}
@@ -143,11 +167,15 @@ class LupiTextEstimator(LupiEstimator):
     def _outputs(self, X: Any) -> Tensor:
         """Return the student's output for each text."""
         check_is_fitted(self)
-        texts = check_texts(X)
+        texts, network = check_texts(X), self._network()
         outputs = []
         for start in range(0, len(texts), 256):
-            chunk = [self.vocabulary_.encode(split_words(t)) for t in texts[start : start + 256]]
-            x = pad_sequence([torch.from_numpy(numbers) for numbers in chunk], batch_first=True)
+            words = [split_words(text) for text in texts[start : start + 256]]
+            if network.is_frozen:
+                encoded = network.backbone().encode(words)
+            else:
+                encoded = [torch.from_numpy(self.vocabulary_.encode(text)) for text in words]
+            x = pad_sequence(encoded, batch_first=True)
             outputs.append(self.student_(x).double())
         return torch.cat(outputs)
 

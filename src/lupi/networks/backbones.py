@@ -137,14 +137,18 @@ def empty_backbone(source: Source) -> Backbone:
 def find_backbone(source: Source) -> Backbone:
     """Load the pretrained backbone that a student was trained on, and check its weights."""
     found = load_backbone(source.name, source.model)
-    if found.source.checksum != source.checksum:
-        where = source.model or source.name
-        raise LupiError(
-            f"{where} has other weights than those this student was trained on "
-            f"(SHA-256 {found.source.checksum[:12]}…, expected {source.checksum[:12]}…); install "
-            "the version of then, or export the student where it was trained"
-        )
+    check_source(found.source, source)
     return found
+
+
+def check_source(found: Source, expected: Source) -> None:
+    """Raise an error if weights are not those that a student was trained on."""
+    if found.checksum != expected.checksum:
+        raise LupiError(
+            f"{expected.model or expected.name} has other weights than those this student was "
+            f"trained on (SHA-256 {found.checksum[:12]}…, expected {expected.checksum[:12]}…); "
+            "install that version, or export the student where it was trained"
+        )
 
 
 def _efficientnet(net: nn.Module, source: Source) -> Backbone:

@@ -100,6 +100,11 @@ def encoder_network(
     return TextNetwork(trunk, _head(trunk.pool.n_outputs, n_outputs, dropout))
 
 
+def words_of(x: Tensor) -> Tensor:
+    """Return which places (B, T) hold a word, of numbers (B, T) or vectors (B, T, C)."""
+    return (x != 0).any(-1) if x.is_floating_point() else x > 0
+
+
 class MeanOfWords(nn.Module):
     """Encode words in their context, and average over the words of a text."""
 
@@ -111,7 +116,7 @@ class MeanOfWords(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map word numbers (B, T) to vectors (B, C)."""
         states = self.encoder(x)
-        is_word = (x > 0).to(states.dtype)[..., None]  # (B, T, 1)
+        is_word = words_of(x).to(states.dtype)[..., None]  # (B, T, 1)
         weight = is_word / is_word.sum(1, keepdim=True).clamp(min=1)
         mean: Tensor = self.words(states * weight).sum(1)
         return mean
@@ -128,7 +133,7 @@ class AttendedWords(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map word numbers (B, T) to vectors (B, C)."""
-        is_word = x > 0
+        is_word = words_of(x)
         pooled: Tensor = self.pool(self.words(self.encoder(x) * is_word[..., None]), is_word)
         return pooled
 

@@ -178,7 +178,8 @@ class AttachedNet(nn.Module):
                 "training needs x*: mark rows without x* by NaN or `has_xstar`; to predict, call "
                 "predict(x), or call eval() first"
             )
-        if not any(module.training for module in self._sites().values()):
+        sites = self._sites()
+        if sites and not any(module.training for module in sites.values()):
             raise LupiError(
                 f"{type(self.net).__name__} is in eval() mode, where it gets no noise (as "
                 "`from_pretrained` returns it): call .train() on the attached network first"

@@ -17,6 +17,7 @@ from lupi.loaders.tables.encoder import Column, ColumnKind, TableEncoder
 from lupi.methods.registry import find_method
 from lupi.networks.backbones import Source, empty_backbone
 from lupi.networks.map_student import with_backbone
+from lupi.networks.text_backbones import WordVectors
 from lupi.settings import Settings
 from lupi.tasks import table_network
 from lupi.tasks.images import network as image_network
@@ -140,7 +141,7 @@ class Description(Settings):
     features: Features | None = None
     texts: TextFiles | None = None
     backbone: PretrainedPart | None = None
-    """The pretrained part of a student for images."""
+    """The pretrained part of a student for images or texts."""
     target: Target
 
     @model_validator(mode="after")
@@ -184,8 +185,9 @@ class Description(Settings):
     @property
     def frozen(self) -> Source | None:
         """The backbone that was not trained with the student."""
-        is_frozen = self.backbone is not None and self.network.get("tune", "none") == "none"
-        return self.backbone.source if self.backbone is not None and is_frozen else None
+        if self.backbone is None or self.images is None:
+            return None  # the words of a text are encoded with the text
+        return self.backbone.source if self.network.get("tune", "none") == "none" else None
 
     def _network(self) -> nn.Module:
         n_outputs = self.target.n_outputs
@@ -196,7 +198,8 @@ class Description(Settings):
                     f"this student has a custom encoder ({texts.encoder}), and loading it "
                     "would run code named in a file: export it as ONNX (--format onnx)"
                 )
-            return text_network.build_network(texts, len(self.texts.words) + 1, n_outputs)
+            encoder = None if self.backbone is None else WordVectors(None, self.backbone.n_channels)
+            return text_network.build_network(texts, len(self.texts.words) + 1, n_outputs, encoder)
         if self.images is None:
             settings = table_network.TableNetworkSettings.parse(self.network, "network")
             return table_network.build_network(settings, self.encoder().width, n_outputs)

@@ -56,6 +56,11 @@ def export(run_folder: Path, out: Path, format_: Format) -> Exported:
     if out.exists():
         raise LupiError(f"{out} already exists: choose another folder with --out, or delete it")
     description = describe_run(run_folder)
+    if description.texts is not None and description.backbone is not None:
+        raise LupiError(
+            f"{run_folder}: students on the word vectors of a pretrained encoder can't be exported "
+            "yet; `lupi predict` and lupi.load_student use them from the run's folder"
+        )
     run = read_finished(run_folder)
     task = run.task
     if description.backbone is not None:  # from pixels, also where training saw cached maps

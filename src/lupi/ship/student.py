@@ -47,7 +47,10 @@ class Student:
         self.network = network
         self.description = description
         self._encoder = description.encoder() if description.features is not None else None
-        self._texts = TextEncoder(description.texts) if description.texts is not None else None
+        self._texts = None
+        if description.texts is not None:
+            part = description.backbone
+            self._texts = TextEncoder(description.texts, part.source if part else None)
 
     def encode(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> Tensor:
         """Convert rows (a DataFrame), images (file names) or texts (strings) to x."""

@@ -14,6 +14,8 @@ from lupi.loaders.files import SUFFIXES, read_lines, read_rows, resolve, suffix_
 from lupi.loaders.text.texts import as_text, remove_tags
 from lupi.loaders.text.tokens import split_words
 from lupi.loaders.text.word_vocabulary import WordVocabulary
+from lupi.networks.backbones import Source
+from lupi.networks.text_backbones import find_text_backbone
 from lupi.ship.description import TextFiles
 
 ONE_PER_LINE = (".txt", "")
@@ -33,9 +35,10 @@ class EncodedTexts(NamedTuple):
 class TextEncoder:
     """Converts texts to word indices (B, T), as for the training texts."""
 
-    def __init__(self, how: TextFiles) -> None:
+    def __init__(self, how: TextFiles, source: Source | None = None) -> None:
         self._how = how
         self._vocabulary = WordVocabulary(how.words)
+        self._backbone = None if source is None else find_text_backbone(source)
 
     def encode(self, texts: Any) -> Tensor:
         """Return x of texts; an empty one is an error."""
@@ -80,9 +83,14 @@ class TextEncoder:
             if not words:
                 bad.append((number, "it contains no words"))
                 continue
-            known = self._vocabulary.encode(words[: self._how.max_length])
-            encoded.append(torch.from_numpy(known))
+            encoded.append(self._encode(words[: self._how.max_length]))
             numbers.append(number)
         empty = torch.empty(0, 1, dtype=torch.long)
         x = pad_sequence(encoded, batch_first=True) if encoded else empty
         return EncodedTexts(numbers, x, bad)
+
+    def _encode(self, words: list[str]) -> Tensor:
+        """Return the numbers of words, (T,), or their vectors, (T, C)."""
+        if self._backbone is None:
+            return torch.from_numpy(self._vocabulary.encode(words))
+        return self._backbone.encode([words])[0]

@@ -18,7 +18,7 @@ from lupi.files import write_whole
 from lupi.networks.pooling import AttentionPooling, attention_of
 from lupi.tasks.images.image import in_pixels, sees_maps
 from lupi.text_samples import write_text_samples
-from lupi.train.samples import text_samples
+from lupi.train.samples import text_samples, with_words
 from lupi.train.settings import RunSettings
 
 BATCH = 128
@@ -114,7 +114,8 @@ def _save_samples(
         output = method.predict(rows.x.to(next(method.parameters()).device)).cpu()
     if task.places == "words":
         logs = attention.clamp(min=1e-9).log()[..., None]  # as if it were a variance
-        samples = text_samples(rows, output, {"attention": logs}, preprocessing)
+        known = with_words(task, preprocessing)
+        samples = text_samples(rows, output, {"attention": logs}, known)
         write_text_samples(folder / "attention.json", samples)
         return
     assert pixels.xstar is not None

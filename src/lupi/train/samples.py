@@ -9,6 +9,8 @@ from torch import Tensor
 
 from lupi.core import Batch, Method, Splits, Task
 from lupi.files import write_whole
+from lupi.tasks.images.image import sees_maps
+from lupi.tasks.text.task import frozen_texts
 from lupi.text_samples import MOST_WORDS, UNKNOWN, TextSample, write_text_samples
 from lupi.train.processes import Processes
 
@@ -27,7 +29,7 @@ def write_samples(
 
     Nothing is saved for a method without noise at the places that x* marks.
     """
-    if method.sees_xstar_at_test or getattr(task, "sees_maps", False):
+    if method.sees_xstar_at_test or sees_maps(task):
         return
     batch = next(iter(splits.train.batches(4 * N_SAMPLES)))
     if task.places is None or batch.xstar is None or batch.has_xstar is None:
@@ -43,11 +45,20 @@ def write_samples(
     with torch.no_grad():
         output = method.predict(batch.x).cpu()
     if task.places == "words":
-        samples = text_samples(rows, output, logvars, preprocessing)
+        samples = text_samples(rows, output, logvars, with_words(task, preprocessing))
         if samples:
             write_text_samples(folder / "samples.json", samples)
     else:
         _write_images(folder / "samples.npz", rows, output.argmax(1), logvars)
+
+
+def with_words(task: Task, preprocessing: dict[str, Any]) -> dict[str, Any]:
+    """Return the preprocessing of a task with the words that the numbers in its rows stand for."""
+    texts = frozen_texts(task)
+    if texts is None:
+        return preprocessing
+    words = texts.words_in_order()
+    return {**preprocessing, "texts": {**preprocessing["texts"], "words": words}}
 
 
 def text_samples(

@@ -7,6 +7,7 @@ from torch import nn
 
 from lupi.networks.pooling import Pooling
 from lupi.networks.text import ConvEncoder, bag_of_words, encoder_network, import_encoder, lstm
+from lupi.networks.text_backbones import TextBackbone, load_text_backbone
 from lupi.settings import Settings
 
 N_CHANNELS = 64
@@ -17,12 +18,18 @@ N_EXAMPLE_WORDS = 13
 class TextNetworkSettings(Settings):
     """The student for texts. All have the site `trunk.words`: one vector per word."""
 
-    name: Literal["bag-of-words", "cnn", "lstm", "custom"] = "bag-of-words"
+    name: Literal["bag-of-words", "cnn", "lstm", "custom", "minilm", "transformers"] = (
+        "bag-of-words"
+    )
     """bag-of-words: linear in which words a text has, its second site is `head.pooled`. cnn, lstm
-    (in both directions, with attention) and `custom`: `head.drop` follows the pooling."""
+    (in both directions, with attention) and the others: `head.drop` follows the pooling. minilm
+    and transformers are frozen pretrained encoders."""
+    model: str | None = None
+    """Of transformers: a folder with config.json, model.safetensors and tokenizer.json, or a name
+    of the local hub cache. Nothing is downloaded."""
     pooling: Pooling = "mean"
-    """How the words of cnn and custom become one vector: their `mean`, or by `attention`, with a
-    place for nowhere; `both`: beside each other."""
+    """How words become one vector (not of bag-of-words and lstm): their `mean`, or by `attention`,
+    with a place for nowhere; `both`: beside each other."""
     n_channels: int | None = Field(None, ge=1, le=4096)
     """Length of embeddings and states of cnn and lstm; by default 64."""
     encoder: str | None = None
@@ -35,23 +42,42 @@ class TextNetworkSettings(Settings):
     def _has_effect(self) -> "TextNetworkSettings":
         if (self.encoder is not None) != (self.name == "custom"):
             raise ValueError("encoder: goes with name: custom, and custom needs it")
+        if (self.model is not None) != (self.name == "transformers"):
+            raise ValueError("model: goes with name: transformers, which needs it")
         if self.pooling != "mean" and self.name in ("bag-of-words", "lstm"):
             raise ValueError(f"pooling: {self.name} pools in its own way; leave it out")
         if self.n_channels is not None and self.name not in ("cnn", "lstm"):
             raise ValueError(f"n_channels: has no effect on {self.name}; leave it out")
         return self
 
+    @property
+    def is_frozen(self) -> bool:
+        """Whether words are vectors of a frozen pretrained encoder."""
+        return self.name in ("minilm", "transformers")
 
-def build_network(settings: TextNetworkSettings, n_words: int, n_outputs: int) -> nn.Module:
-    """Build a student for word numbers below `n_words`."""
+    def backbone(self) -> TextBackbone:
+        """Return the frozen encoder, loaded once."""
+        return load_text_backbone(self.name, self.model)
+
+
+def build_network(
+    settings: TextNetworkSettings,
+    n_words: int,
+    n_outputs: int,
+    encoder: nn.Module | None = None,
+) -> nn.Module:
+    """Build a student for word numbers below `n_words`, over a given encoder if it is frozen."""
     n_channels = settings.n_channels or N_CHANNELS
+    if settings.is_frozen:
+        assert encoder is not None
+        return encoder_network(encoder, n_outputs, settings.dropout, settings.pooling)
     if settings.name == "bag-of-words":
         return bag_of_words(n_words, n_outputs, settings.dropout)
     if settings.name == "lstm":
         return lstm(n_words, n_outputs, n_channels, settings.dropout)
     if settings.name == "cnn":
-        encoder: nn.Module = ConvEncoder(n_words, n_channels)
-        return encoder_network(encoder, n_outputs, settings.dropout, settings.pooling)
+        convolution = ConvEncoder(n_words, n_channels)
+        return encoder_network(convolution, n_outputs, settings.dropout, settings.pooling)
     assert settings.encoder is not None  # as settings were validated
     encoder = import_encoder(settings.encoder, n_words)
     return encoder_network(encoder, n_outputs, settings.dropout, settings.pooling)

@@ -5,14 +5,14 @@ The vocabulary is that of the run's training rows.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lupi.core import Control
+from lupi.core import Control, Task
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
 from lupi.loaders.content import fingerprint_of
@@ -22,8 +22,11 @@ from lupi.loaders.split_columns import divide
 from lupi.loaders.text.span_controls import control_regions, lexicon_regions, spread_over_words
 from lupi.loaders.text.text_rows import TextSplit
 from lupi.loaders.text.texts import Loaded, TextFileSettings, load_texts
+from lupi.loaders.text.vectors import cached_vectors
 from lupi.loaders.text.word_list import read_word_list
 from lupi.loaders.text.word_vocabulary import choose_words
+from lupi.networks.pooling import mean_of_places
+from lupi.networks.text_backbones import WordVectors
 from lupi.tasks.outcomes import Outcome
 from lupi.tasks.task import Bools, DataTask, RowNumbers, Shown, TaskKind
 from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
@@ -48,6 +51,22 @@ def load_text_task(settings: TextSettings, network: TextNetworkSettings) -> Data
 
 
 TextTask = TaskKind(TextSettings, TextNetworkSettings, load_text_task)
+
+
+def frozen_texts(task: Task) -> "TextRows | None":
+    """Return the texts of a task whose words are vectors of a frozen encoder; else None."""
+    settings = getattr(task, "network_settings", None)
+    if not isinstance(settings, TextNetworkSettings) or not settings.is_frozen:
+        return None
+    assert isinstance(task, DataTask)
+    assert isinstance(task.rows, TextRows)
+    return task.rows
+
+
+def pooled_words(task: Task, rows: "TextRows", x: Tensor) -> Tensor:
+    """Return the mean vector of the words of each text, (B, C), for classical models."""
+    encoder = rows.encoder(task.network_settings)  # type: ignore[attr-defined]
+    return torch.cat([mean_of_places(encoder(some), some > 0) for some in x.split(64)])
 
 
 class TextRows:
@@ -112,6 +131,26 @@ class TextRows:
             "differs by class in training; trust a gain only if it also beats the shuffled control"
         ]
 
+    @cached_property
+    def starts(self) -> RowNumbers:
+        """Number of words before each text."""
+        lengths = [len(words) for words in self.texts.words]
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    def words_in_order(self) -> list[str]:
+        """Return all words of all texts, which vectors are numbered by."""
+        names = list(self.data.lexemes)
+        return [names[word] for words in self.texts.words for word in words]
+
+    def encoder(self, network: TextNetworkSettings) -> WordVectors:
+        """Return the vectors of all words by a frozen encoder, computed once and cached."""
+        backbone, names = network.backbone(), list(self.data.lexemes)
+        texts = [[names[word] for word in words] for words in self.texts.words]
+        checksum, n_channels = backbone.source.checksum, backbone.n_channels
+        cache = self.settings.cache
+        vectors = cached_vectors(texts, backbone.encode, n_channels, checksum, cache)
+        return WordVectors(vectors, n_channels)
+
     def unfitted(self, network: TextNetworkSettings) -> "TextRun":
         """Return rows of no run: all words are known."""
         return TextRun(self, {"train": np.arange(len(self.texts))}, network)
@@ -164,12 +203,20 @@ class TextRun:
     def split(self, part: Part, shown: Shown | None = None) -> TextSplit:
         """Return the rows of a part."""
         rows, texts = self._parts[part], self._rows.texts
-        words = [torch.from_numpy(self._numbers[texts.words[i]]) for i in rows]
+        words = [self._shown(int(i)) for i in rows]
         y = torch.from_numpy(self._rows.y[rows])
         if shown is None:
             return TextSplit(words, y)
         regions = self._regions(rows, shown.has, shown.control, shown.seed)
         return TextSplit(words, y, regions, torch.from_numpy(shown.has))
+
+    def _shown(self, i: int) -> Tensor:
+        """Return the numbers of the words of a text, or those of their vectors."""
+        words = self._rows.texts.words[i]
+        if not self._network.is_frozen:
+            return torch.from_numpy(self._numbers[words])
+        start = int(self._rows.starts[i])
+        return torch.arange(start + 1, start + len(words) + 1)
 
     def _regions(self, rows: RowNumbers, has: Bools, control: Control, seed: int) -> list[Tensor]:
         """Return the rationale of each row under a control; zeros for rows without."""
@@ -195,7 +242,8 @@ class TextRun:
 
     def network(self) -> nn.Module:
         """Build the student with new random weights."""
-        return build_network(self._network, self.n_words, self.outcome.n_outputs)
+        encoder = self._rows.encoder(self._network) if self._network.is_frozen else None
+        return build_network(self._network, self.n_words, self.outcome.n_outputs, encoder)
 
     def example(self) -> Tensor:
         """Return two rows of words."""
@@ -204,7 +252,7 @@ class TextRun:
     def preprocessing(self) -> dict[str, Any]:
         """Return what a student needs to predict new texts, as plain values without x*."""
         s, names = self._rows.settings, list(self._rows.data.lexemes)
-        return {
+        described: dict[str, Any] = {
             "texts": {
                 "column": s.text,
                 "tags": list(s.tags) if self._rows.data.form == "tags" else [],
@@ -215,6 +263,11 @@ class TextRun:
             },
             "target": self.outcome.describe(s.target),
         }
+        if self._network.is_frozen:
+            backbone = self._network.backbone()
+            source = backbone.source._asdict()
+            described["backbone"] = {**source, "n_channels": backbone.n_channels}
+        return described
 
 
 def _load(settings: TextSettings) -> Loaded:
