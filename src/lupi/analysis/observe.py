@@ -61,7 +61,7 @@ def observe(
         correct=rows["correct"].numpy() if "correct" in rows else None,
         region_frac=_region_frac(rows),
         sites=tuple(_site(name, logvar, rows) for name, logvar in logvars.items()),
-        samples=_samples(rows, logvars),
+        samples={} if getattr(run.task, "sees_maps", False) else _samples(rows, logvars),
         texts=_texts(rows, logvars, run) if is_text else (),
     )
 
