@@ -202,7 +202,7 @@ class TextRun:
 
     def split(self, part: Part, shown: Shown | None = None) -> TextSplit:
         """Return the rows of a part."""
-        rows, texts = self._parts[part], self._rows.texts
+        rows = self._parts[part]
         words = [self._shown(int(i)) for i in rows]
         y = torch.from_numpy(self._rows.y[rows])
         if shown is None:
