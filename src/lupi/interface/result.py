@@ -128,7 +128,12 @@ class Comparison:
         return find_surface(self.record, arm)
 
     def student(
-        self, arm: str | None = None, size: int | None = None, seed: int | None = None
+        self,
+        arm: str | None = None,
+        size: int | None = None,
+        seed: int | None = None,
+        *,
+        refit: bool = False,
     ) -> Any:
         """Load a trained student, which predicts from x alone.
 
@@ -136,6 +141,8 @@ class Comparison:
             arm: by default the one with the best validation scores; test rows have no say.
             size: training rows; by default the most that all arms have.
             seed: by default the one with the best validation score.
+            refit: train the arm once more on all labels, those of test rows included; what to
+                expect of it is what the comparison measured with fewer labels.
 
         Returns:
             A `Student` with `predict`; of a comparison on a task of one's own, the network itself,
@@ -145,6 +152,13 @@ class Comparison:
         from lupi.ship.student import load_student
         from lupi.train.finished import read_finished
 
+        if refit:
+            from lupi.errors import LupiError
+            from lupi.ship.refit import refit as train_again
+
+            if size is not None:
+                raise LupiError("size: refit=True trains on all labels; leave it out")
+            return load_student(train_again(self.folder, arm, seed or 0).folder)
         picked = pick_run(self.folder, arm, size, seed)
         if self.record.settings["task"]["name"] == "custom":
             return read_finished(picked.folder).student

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
 from lupi.errors import LupiError
 from lupi.interface.console import print_message
 
@@ -124,7 +122,7 @@ def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any])
     if tool is not None:
         given = {"text": "text", "target": "label", "rationale": ["spans"], **given, "tool": tool}
         print_message(
-            f"{escape(path.name)} is taken for an export of texts from {tool}: text from "
+            f"{path.name} is taken for an export of texts from {tool}: text from "
             f"`{given['text']}`, class from `{given['target']}`, x* from `{given['rationale'][0]}`"
         )
     if "text" in given or path.name.lower().endswith(TABLES):
@@ -170,7 +168,7 @@ def _from_images(
         show(0, 1)
         raw, notes = image_comparison(task)
     for note in notes:
-        print_message(escape(note))
+        print_message(note)
     return raw
 
 

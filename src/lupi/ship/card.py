@@ -13,6 +13,7 @@ from lupi.escapes import markdown_code, markdown_text
 from lupi.methods.registry import find_method
 from lupi.records import read_comparison, read_result
 from lupi.ship.description import Description
+from lupi.ship.refit import Refitted
 from lupi.train.settings import RunSettings
 from lupi.verdict.results import Cell, Summary
 from lupi.verdict.summary import summarise
@@ -26,10 +27,11 @@ def model_card(
     format_: str,
     n_rows: int,
     difference: float,
+    refitted: Refitted | None = None,
 ) -> str:
     """Return the model card of a run's student, in Markdown."""
     result = read_result(run_folder)
-    judged = _comparison_of(run_folder)
+    judged = _comparison_of(run_folder if refitted is None else refitted.picked.folder)
     name = judged[0].comparison if judged else settings.task.name
     lines = [
         f"# {markdown_text(name)}: {settings.method}, n = {settings.size}, seed {settings.seed}",
@@ -43,7 +45,7 @@ def model_card(
         "",
         "## Evidence",
         "",
-        *_scores(result),
+        *(_scores(result) if refitted is None else _expected(refitted)),
         "",
         *_verdict(judged),
         "",
@@ -124,6 +126,13 @@ def _scores(result: dict[str, Any]) -> Iterator[str]:
         yield "The noise of this run did not depend on x* (collapsed): x* had no effect."
 
 
+def _expected(refitted: Refitted) -> Iterator[str]:
+    yield (
+        f"This student was {refitted.about}. It has no test score of its own: the rows that the "
+        "comparison tested on are among its training rows. The evidence is the comparison's."
+    )
+
+
 def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
     if judged is None:
         yield "This run is not part of a comparison, so it is unknown whether x* helped."
@@ -153,7 +162,8 @@ def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
             f"(95 % interval {interval(found.interval, summary.metric)}; + is better)"
         )
     for warning in summary.warnings:
-        yield f"- warning: {markdown_text(warning)}"
+        # Details of findings quote annotations, which are x*.
+        yield f"- warning: {markdown_text(warning.partition(', the first in')[0])}"
 
 
 def _limits(description: Description, result: dict[str, Any]) -> Iterator[str]:

@@ -22,6 +22,7 @@ from lupi.files import remove_leftovers, require_utf8, temporary_path, write_jso
 from lupi.ship.card import model_card
 from lupi.ship.manifest import write_manifest
 from lupi.ship.onnx_file import write_onnx
+from lupi.ship.refit import Refitted
 from lupi.ship.student import (
     DESCRIPTION,
     ONNX,
@@ -51,8 +52,13 @@ class Exported(NamedTuple):
     """Largest difference between outputs of the run's student and the exported one."""
 
 
-def export(run_folder: Path, out: Path, format_: Format) -> Exported:
-    """Write the student of a finished run to a new folder, completely or not at all."""
+def export(
+    run_folder: Path, out: Path, format_: Format, refitted: Refitted | None = None
+) -> Exported:
+    """Write the student of a finished run to a new folder, completely or not at all.
+
+    With `refitted`, the run is one on all labels, and the card says what to expect of it.
+    """
     if out.exists():
         raise LupiError(f"{out} already exists: choose another folder with --out, or delete it")
     description = describe_run(run_folder)
@@ -86,7 +92,9 @@ def export(run_folder: Path, out: Path, format_: Format) -> Exported:
                 f"original's on {n_rows} test rows (limit: {LARGEST_DIFFERENCE:g}). "
                 "Nothing was written"
             )
-        card = model_card(run_folder, run.settings, description, format_, n_rows, difference)
+        card = model_card(
+            run_folder, run.settings, description, format_, n_rows, difference, refitted
+        )
         write_text(unfinished / "MODEL_CARD.md", card)
         write_manifest(unfinished)
         unfinished.rename(out)

@@ -52,6 +52,20 @@ class Student:
             part = description.backbone
             self._texts = TextEncoder(description.texts, part.source if part else None)
 
+    def __repr__(self) -> str:
+        """Return what it predicts, from what."""
+        d, target = self.description, self.description.target
+        classes = ", ".join(target.classes[:5]) + (", …" if len(target.classes) > 5 else "")
+        what = target.name or ("the class" if target.classes else "a number")
+        what += f" ({classes})" if classes else ""
+        if d.images is not None:
+            return f"<Student: images of {d.images.image_size} pixels to {what}>"
+        if d.texts is not None:
+            return f"<Student: texts ({len(d.texts.words):,} known words) to {what}>"
+        columns = [column.name for column in d.encoder().columns]
+        more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+        return f"<Student: rows with {', '.join(columns[:5])}{more} to {what}>"
+
     def encode(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> Tensor:
         """Convert rows (a DataFrame), images (file names) or texts (strings) to x."""
         if self._encoder is not None:
@@ -90,8 +104,33 @@ class Student:
         ]
 
     def predict(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> list[Prediction]:
-        """Predict rows of a table, images or texts; unreadable input is an error."""
-        return self.explain(self.outputs(self.encode(inputs)))
+        """Predict rows of a table, images or texts; unreadable input is an error.
+
+        A prediction for a text without a known word has the key `unknown`, which says so.
+        """
+        given = self._listed(inputs)
+        if hasattr(given, "__len__") and not isinstance(given, str) and not len(given):
+            return []
+        x = self.encode(given)
+        found = self.explain(self.outputs(x))
+        for row, why in self.unknown(x).items():
+            found[row]["unknown"] = why
+        return found
+
+    def unknown(self, x: Tensor) -> dict[int, str]:
+        """Return the rows of x that say nothing to the student, with the reason."""
+        if self._texts is None:
+            return {}
+        return {int(row): "no known word" for row in (x == 0).all(1).nonzero().flatten()}
+
+    def _listed(self, inputs: Any) -> Any:
+        """Return a Series or an array of texts or files as a list; of a frame, its texts."""
+        if hasattr(inputs, "columns"):
+            column = self.description.texts.column if self.description.texts else None
+            return inputs[column].tolist() if column in inputs.columns else inputs
+        if self._encoder is None and hasattr(inputs, "tolist"):
+            return inputs.tolist()
+        return list(inputs) if isinstance(inputs, tuple) else inputs
 
 
 def load_student(folder: str | Path) -> Student:

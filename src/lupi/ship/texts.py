@@ -69,14 +69,15 @@ class TextEncoder:
         self, lines: Iterable[str], where: str, batch_size: int
     ) -> Iterator[EncodedTexts]:
         """Read one text per line, as lines arrive."""
-        texts = ((number, as_text(line)) for number, line in enumerate(lines, start=1))
+        numbered = ((number, as_text(line)) for number, line in enumerate(lines, start=1))
+        texts = ((number, text) for number, text in numbered if text is not None)  # no empty lines
         try:
             while chunk := list(islice(texts, batch_size)):
                 yield self._encoded(chunk)
         except UnicodeDecodeError:
             raise LupiError(f"{where} is not {self._how.encoding} text; save it as such") from None
 
-    def _encoded(self, texts: list[tuple[int, str | None]]) -> EncodedTexts:
+    def _encoded(self, texts: Sequence[tuple[int, str | None]]) -> EncodedTexts:
         encoded, numbers, bad = [], [], []
         for number, text in texts:
             words = split_words(remove_tags(text or "", self._how.tags))

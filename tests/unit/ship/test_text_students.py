@@ -96,7 +96,7 @@ def test_unknown_words_and_rationale_tags_change_nothing(tmp_path: Path) -> None
     assert all((row == outputs[0]).all() for row in outputs)
 
 
-@pytest.mark.parametrize("given", ["a film", [], [1], ["fine", " "], None])
+@pytest.mark.parametrize("given", ["a film", [1], ["fine", " "], None])
 def test_what_is_no_list_of_texts_is_refused(finished: Path, given: Any) -> None:
     with pytest.raises(LupiError, match=r"expected a list of strings|it contains no words"):
         load_student(finished).predict(given)

@@ -7,7 +7,8 @@ import typer
 
 from lupi.cli.options import Allow, Json
 from lupi.cli.output import print_json, print_text
-from lupi.interface.console import print_message, stderr
+from lupi.errors import LupiError
+from lupi.interface.console import print_message, progress_bar, stderr
 
 
 def export(
@@ -29,6 +30,12 @@ def export(
         int | None, typer.Option(help="Seed of a comparison. By default the best.")
     ] = None,
     allow: Allow = None,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit", help="Train the arm on all labels first, with the comparison's settings."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Write the student of a run to a folder, without data, method or x*.
@@ -38,22 +45,42 @@ def export(
     differ by more than 1e-4, nothing is written. MODEL_CARD.md contains the evidence.
     `lupi predict` and `lupi.load_student` read the folder.
 
+    With --refit, the arm is trained once more on all labels, those of test rows included, and that
+    student is written. The scores of the comparison, on fewer labels, say what to expect.
+
+    Example: `lupi export runs/pupils --refit --out shipped`
+
     Example: `lupi export runs/demo --arm het-dropout --format onnx --out shipped`
     """
     from lupi.ship.export import export as write
     from lupi.ship.pick import pick_run
 
-    picked = pick_run(run, arm, size, seed)
-    print_message(picked.why)
+    refitted = None
+    if refit:
+        from lupi.ship.refit import refit as train_again
+
+        if size is not None:
+            raise LupiError("--size has no effect with --refit, which trains on all labels")
+        with progress_bar("training on all labels") as show:
+            refitted = train_again(
+                run, arm, seed or 0, lambda row: show(int(row["epoch"]), int(row["epoch"]) + 1)
+            )
+        picked = refitted.picked
+        print_message(f"{picked.why}; {refitted.about}")
+    else:
+        picked = pick_run(run, arm, size, seed)
+        print_message(picked.why)
     if picked.headline is not None:
         print_message(f"did x* help? {picked.headline}")
     with stderr.status("exporting"):
-        exported = write(picked.folder, out, format_)
+        folder = picked.folder if refitted is None else refitted.folder
+        exported = write(folder, out, format_, refitted)
     if as_json:
         print_json(
             {
                 "folder": str(exported.folder),
-                "run": str(picked.folder),
+                "run": str(folder),
+                "n_labels": None if refitted is None else refitted.n_rows,
                 "format": format_,
                 "verdict": picked.verdict,
                 "headline": picked.headline,

@@ -90,6 +90,10 @@ def predict(
             n_good = batch.n_before_bad if on_bad == "stop" else len(batch.x)
             if n_good:
                 predictions = student.explain(student.outputs(batch.x[:n_good]))
+                unknown = student.unknown(batch.x[:n_good])
+                for row, prediction in enumerate(predictions):
+                    if row in unknown or (format_ == "csv" and student.description.texts):
+                        prediction["unknown"] = unknown.get(row, "")
                 names = batch.names[:n_good]
                 write([{**n, **p} for n, p in zip(names, predictions, strict=True)])
             sys.stdout.flush()
