@@ -22,7 +22,7 @@ COUNTED = {
     "settings resolved": ("settings.py", "Settings.resolved"),
     "settings hashed": ("settings.py", "fingerprint"),
     "tasks built": ("tasks/registry.py", "build_task"),
-    "networks built": ("tasks/images/image.py", "build_network"),
+    "networks built": ("tasks/images/network.py", "build_network"),
 }
 
 

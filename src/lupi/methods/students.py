@@ -1,14 +1,53 @@
-"""What methods take from a student: shapes, features of a restricted x, a head like its own."""
+"""What methods take from a student: its parts, features of a restricted x, a head like its own."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
+from lupi.loaders.images.regions import mask_box
+from lupi.loaders.xstar.restrict import restrict
 from lupi.networks.weights import he_init
 from lupi.noise.batchnorm import untracked
-from lupi.noise.sites import find_sites, layer_inputs, site_shapes
+from lupi.noise.sites import find_sites, layer_inputs, linear_layers, site_shapes
+
+RegionInput = Literal["blackout", "box"]
+"""What a network on vectors sees of a region: features of the `blackout` image (other pixels are
+black, other words removed) by the student, or the four numbers of the `box`."""
+
+
+def region_vectors(
+    x: Tensor, region: Tensor, has: Tensor, features: Callable[[Tensor], Tensor] | None, n: int
+) -> Tensor:
+    """Return regions as vectors (B, n), without gradients; zeros for rows without x*.
+
+    Args:
+        x: Images or texts, (B, ...).
+        region: What x* marks, (B, 1, ...).
+        has: Rows with x*, (B,).
+        features: Function from x, restricted to the region, to features (k, n); None: the box.
+        n: Number of features.
+    """
+    if features is None:
+        return mask_box(region)
+    vectors = region.new_zeros(len(region), n)
+    if has.any():
+        with torch.no_grad():
+            vectors[has] = features(restrict(x[has], region[has])).to(vectors.dtype)
+    return vectors
+
+
+def find_part(net: nn.Module, name: str | None) -> nn.Module:
+    """Return a part of a network by its name; by default its last linear layer."""
+    if name is None:
+        return linear_layers(net)[-1]
+    try:
+        return net.get_submodule(name)
+    except AttributeError:
+        known = ", ".join(name for name, _ in net.named_children())
+        raise LupiError(f"head: the network has no part {name!r}; it has {known}") from None
 
 
 @torch.no_grad()

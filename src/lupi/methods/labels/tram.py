@@ -12,20 +12,16 @@ wrong labels so that phi does not have to. Ortiz-Jimenez, Collier, Nawalgaria, D
 Jenatton, Kokiopoulou: "When does privileged information explain away label noise?", ICML 2023.
 """
 
-from typing import Literal
-
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
 from lupi.errors import LupiError
-from lupi.loaders.images.regions import mask_box
-from lupi.loaders.xstar.restrict import restrict
 from lupi.methods.by_row import RandomVectors
-from lupi.methods.students import check_learned, try_pass
+from lupi.methods.students import RegionInput, check_learned, find_part, region_vectors, try_pass
 from lupi.noise.batchnorm import untracked
-from lupi.noise.sites import layer_inputs, linear_layers
+from lupi.noise.sites import layer_inputs
 from lupi.settings import Settings
 
 
@@ -37,7 +33,7 @@ class TramSettings(Settings):
     linear layer."""
     n_hidden: int = Field(1024, ge=1)
     """Units of both hidden layers of the head that sees x*."""
-    region_input: Literal["blackout", "box"] = "blackout"
+    region_input: RegionInput = "blackout"
     """Input of that head for a region: features of the `blackout` image, or the four numbers of
     the `box`."""
     random_dim: int = Field(0, ge=0, le=4096)
@@ -71,9 +67,9 @@ class Tram(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: TramSettings) -> None:
         super().__init__(net, task, settings)
-        with layer_inputs(self._own_head) as seen:
+        with layer_inputs(self._head) as seen:
             try_pass(net, task.example())
-        check_learned(net, self._own_head, task.example(), self.name)
+        check_learned(net, self._head, task.example(), self.name)
         if seen[0].dim() != 2:
             raise LupiError(
                 f"head: the input of {settings.head!r} is {tuple(seen[0].shape[1:])} per row; tram "
@@ -82,49 +78,29 @@ class Tram(Method):
         if task.places == "words" and settings.region_input == "box":
             raise LupiError("region_input: the words of a text have no box; use blackout")
         n_features = seen[0].shape[1]
-        n_xstar = task.xstar_dim
-        if task.xstar_kind == "region":
-            n_xstar = n_features if settings.region_input == "blackout" else 4
-        self._n_features = n_features
-        n_seen = n_xstar + settings.random_dim
+        of_region = 4 if settings.region_input == "box" else n_features
+        self._n_xstar = of_region if task.xstar_kind == "region" else task.xstar_dim
+        n_seen = self._n_xstar + settings.random_dim
         self.joint = JointHead(n_features, n_seen, settings.n_hidden, task.n_outputs)
         self.random = RandomVectors(settings.random_dim)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the losses of the head that sees x* and of the student's own head."""
-        xstar, has = self._xstar(batch)
-        with layer_inputs(self._own_head, cut=True) as seen:
+        xstar, has = batch.privileged()
+        if self.task.xstar_kind == "region":
+            features = self._features if self.settings.region_input == "blackout" else None
+            xstar = region_vectors(batch.x, xstar, has, features, self._n_xstar)
+        with layer_inputs(self._head, cut=True) as seen:
             output = self.net(batch.x)
-        with_xstar = self.joint(seen[0], self.random.append_to(xstar, batch), has)
-        own, joint = (self.task_loss(out, batch) for out in (output, with_xstar))
-        return {"task": own, "xstar": joint}
+        joint = self.joint(seen[0], self.random.append_to(xstar, batch), has)
+        return {"task": self.task_loss(output, batch), "xstar": self.task_loss(joint, batch)}
 
     @property
-    def _own_head(self) -> nn.Module:
-        name = self.settings.head
-        if name is None:
-            return linear_layers(self.net)[-1]
-        try:
-            return self.net.get_submodule(name)
-        except AttributeError:
-            known = ", ".join(name for name, _ in self.net.named_children())
-            raise LupiError(f"head: the network has no part {name!r}; it has {known}") from None
+    def _head(self) -> nn.Module:
+        return find_part(self.net, self.settings.head)
 
-    def _xstar(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return x* as vectors (B, D), and the rows (B,) that have it."""
-        xstar, has = batch.privileged()
-        if self.task.xstar_kind == "vector":
-            return xstar, has
-        if self.settings.region_input == "box":
-            return mask_box(xstar), has
-        return self._features(batch, xstar, has), has
-
-    @torch.no_grad()
-    def _features(self, batch: Batch, mask: Tensor, has: Tensor) -> Tensor:
-        """Return phi of the blacked-out images, without gradients; zeros for rows without x*."""
-        features = mask.new_zeros(len(mask), self._n_features)
-        if has.any():
-            with untracked(self.net), layer_inputs(self._own_head) as seen:
-                self.net(restrict(batch.x[has], mask[has]))
-            features[has] = seen[0].to(features.dtype)
-        return features
+    def _features(self, x: Tensor) -> Tensor:
+        """Return phi(x); batch norms do not record this pass."""
+        with untracked(self.net), layer_inputs(self._head) as seen:
+            self.net(x)
+        return seen[0]

@@ -17,10 +17,8 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
 from lupi.errors import LupiError
-from lupi.loaders.images.regions import mask_box
-from lupi.loaders.xstar.restrict import restrict
 from lupi.methods.noise.het_dropout_settings import HetDropoutSettings, check_effects
-from lupi.methods.students import check_trunk, trunk_features
+from lupi.methods.students import check_trunk, region_vectors, trunk_features
 from lupi.networks.pooling import AttentionPooling
 from lupi.noise import HeteroscedasticDropout, SiteNoise
 from lupi.noise.batchnorm import batchnorms
@@ -33,6 +31,10 @@ from lupi.noise.encoders import (
 from lupi.noise.layer import Prior, RegionPrior, dropout_variance
 from lupi.noise.sites import Site, SiteShape, find_sites, site_module, site_shapes
 from lupi.search import Range, Space
+
+OF_THE_LAYER = {"beta", "penalty", "budget", "missing", "draw", "distribution", "form"}
+OF_THE_LAYER |= {"n_samples", "reading"}
+"""Settings that are options of `HeteroscedasticDropout`."""
 
 
 class HetDropout(Method):
@@ -151,27 +153,12 @@ class HetDropout(Method):
         seen = dict.fromkeys(self._shapes, at_places)
         if self.task.xstar_kind != "region" or not self._flat:
             return seen, has
-        if self._passes_trunk:
-            if not every_row:
-                has = has & self._passing(batch).to(has.device)
-            features = self._trunk_features(batch, xstar, has)
-        else:
-            features = mask_box(xstar)
-        return seen | dict.fromkeys(self._flat, features), has
-
-    def _passing(self, batch: Batch) -> Tensor:
-        """Return the random subset of rows (B,) that pass through the student's convolutions."""
         frac: float = self.settings.xstar_pass_frac
-        passing: Tensor = torch.arange(len(batch.y)) < math.ceil(frac * len(batch.y))
-        return passing
-
-    def _trunk_features(self, batch: Batch, region: Tensor, has: Tensor) -> Tensor:
-        """Pass x restricted to the region through the student's trunk, (B, features)."""
-        features = region.new_zeros(len(region), self._n_features)
-        if has.any():
-            seen = trunk_features(self.net, restrict(batch.x[has], region[has]))
-            features[has] = seen.to(features.dtype)
-        return features
+        if frac < 1 and not every_row:  # only the first rows of the shuffled batch pass the trunk
+            has = has & (torch.arange(len(has), device=has.device) < math.ceil(frac * len(has)))
+        features = partial(trunk_features, self.net) if self._passes_trunk else None
+        vectors = region_vectors(batch.x, xstar, has, features, self._n_features)
+        return seen | dict.fromkeys(self._flat, vectors), has
 
     def _count_features(self) -> int:
         """Return the number of features of the shared convolutions."""
@@ -179,21 +166,9 @@ class HetDropout(Method):
         return trunk_features(self.net, self.task.example()).shape[1]
 
     def _layer(self, site: str, hstar: nn.Module | None) -> HeteroscedasticDropout:
-        s, found = self.settings, self._shapes[site]
-        return HeteroscedasticDropout(
-            hstar,
-            prior=self._prior(site),
-            beta=s.beta,
-            penalty=s.penalty,
-            budget=s.budget,
-            missing=s.missing,
-            draw=s.draw,
-            distribution=s.distribution,
-            form=s.form,
-            n_samples=s.n_samples,
-            reading=s.reading,
-            layout=found.layout,
-        )
+        options = self.settings.model_dump(include=OF_THE_LAYER)
+        prior, layout = self._prior(site), self._shapes[site].layout
+        return HeteroscedasticDropout(hstar, prior=prior, layout=layout, **options)
 
     def _prior(self, site: str) -> Prior:
         prior: Prior | None = self.settings.prior
