@@ -68,6 +68,9 @@ def _explain(model: type[BaseModel], error: ErrorDetails, where: str) -> str | N
     if other:
         return None
     key = ".".join([where, *keys] if where else keys)
+    if not keys:  # about several keys: the message names them
+        said = error["msg"].removeprefix("Value error, ")
+        return f"{where}: {said}" if where else said
     if error["type"] == "extra_forbidden":
         return f"{key}: no such key; {_nearest(keys[-1], fields)}Known here: {_listed(fields)}"
     if error["type"] == "missing":

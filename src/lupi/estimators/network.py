@@ -3,8 +3,9 @@
 import contextlib
 import copy
 import tempfile
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from lupi.core import Batch
 from lupi.core.gaussian import moments
@@ -36,6 +38,7 @@ from lupi.train.run import new_method, noise_at_best_epoch
 from lupi.train.settings import TrainSettings
 
 Array = NDArray[Any]
+_ONE_AT_A_TIME = threading.RLock()
 MIN_STEPS = 20
 """Minimum number of batches per epoch: small datasets need as many steps as large ones."""
 
@@ -59,6 +62,9 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         val_frac: Fraction of held-out rows. With 0, training rows are used instead.
         random_state: Seed of initial weights, held-out rows, batch order and noise.
         n_threads: Number of torch threads. A small network is fastest with one.
+        network: A function of the numbers of features and outputs that builds a new network, in
+            place of n_hidden, n_layers and dropout. Noise enters at its `nn.Dropout` layers.
+            Outputs are logits of classes, or mean and log-variance of a number.
     """
 
     def __init__(
@@ -76,6 +82,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         val_frac: float = 0.2,
         random_state: Any = None,
         n_threads: int = 1,
+        network: Callable[[int, int], nn.Module] | None = None,
     ) -> None:
         self.method = method
         self.settings = settings
@@ -89,6 +96,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         self.val_frac = val_frac
         self.random_state = random_state
         self.n_threads = n_threads
+        self.network: Any = network
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; `settings__beta=0.1` sets one of `settings`, as in a grid search."""
@@ -109,8 +117,9 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         train = self._training(len(splits.train))
         build = partial(new_method, task, method, settings, seed)
         rows: list[Row] = []
-        # Training uses torch's global generator; restore its state for the caller.
+        # Training uses torch's global generator: one fit at a time, and its state is restored.
         with (
+            _ONE_AT_A_TIME,
             torch.random.fork_rng(devices=[]),
             _threads(self.n_threads),
             tempfile.TemporaryDirectory() as folder,
@@ -164,10 +173,22 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
             VectorSplit(privileged.select(torch.from_numpy(train))),
             VectorSplit(rows.select(torch.from_numpy(val))),
             n_classes,
-            lambda n_outputs: build_network(network, n_features, n_outputs),
+            partial(self._build, network, n_features),
             torch.zeros(2, n_features),
             xs.shape[1],
         )
+
+    def _build(self, settings: TableNetworkSettings, n_features: int, n_outputs: int) -> nn.Module:
+        """Build the student: the user's network, or one of fully connected layers."""
+        if self.network is None:
+            return build_network(settings, n_features, n_outputs)
+        net = self.network(n_features, n_outputs)
+        if not isinstance(net, nn.Module):
+            raise LupiError(
+                f"network: expected a function that builds an nn.Module, got one that returns "
+                f"{type(net).__name__}"
+            )
+        return net
 
     def _training(self, n_rows: int) -> TrainSettings:
         given = self._given("epochs", "batch_size", "lr", "weight_decay")

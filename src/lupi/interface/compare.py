@@ -1,6 +1,9 @@
 """`lupi.compare`: from data to a verdict on x*."""
 
-from collections.abc import Mapping, Sequence
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +52,7 @@ def compare(
     quiet: bool = False,
     callback: Callback | None = None,
     tensorboard: bool = False,
+    network: Callable[[], Any] | None = None,
     **task: Any,
 ) -> Comparison:
     """Train every arm at every size with every seed, and judge whether x* helped.
@@ -97,6 +101,8 @@ def compare(
             `size`, `seed` and `run_id`; `event.what` is started, epoch, finished or failed, and
             `event.content` a row of metrics, a result or an error.
         tensorboard: write learning curves to `tensorboard/` in the folder of the records.
+        network: a function without arguments that builds your own network, with datasets for
+            training, validation and test as `data`: see `lupi.DatasetTask`.
         task: other settings of the table or the texts, such as `metric="auc"`.
 
     Returns:
@@ -123,6 +129,9 @@ def compare(
         "weights": weights,
         **task,
     }
+    _refuse_typos(task)
+    if network is not None:
+        data = _own_network(data, network)
     if callback is not None and tensorboard:
         raise LupiError("give either callback or tensorboard, not both")
     replaced = {"sizes": _plain(sizes), "seeds": _plain(seeds), "train.device": device}
@@ -130,12 +139,48 @@ def compare(
     allow_texts_in(every)
     place = Path(folder) if folder is not None else None
     with silenced(quiet), torch.random.fork_rng(devices=[]):  # the caller's draws do not change
-        raw = settings_from(data, columns, every, place, arms, xstar_fracs)
+        raw = _settings(data, columns, every, place, arms, xstar_fracs)
         engine = make_engine(raw, processes)
         budget = seed_budget(until_decided)
         return run_comparison(
             raw, place, engine, budget, callback=callback, tensorboard=tensorboard
         )
+
+
+def _own_network(data: Any, network: Callable[[], Any]) -> Any:
+    """Return the task of a user's datasets and network."""
+    from lupi.tasks.datasets import DatasetTask
+
+    if not isinstance(data, tuple | list) or len(data) != 3:
+        raise LupiError(
+            "network: with a network of your own, data are three datasets: "
+            "lupi.compare((train, val, test), network=build); train has (x, x*, y), others (x, y)"
+        )
+    train, val, test = data
+    return DatasetTask(train, val, test, network)
+
+
+def _settings(*given: Any, **more: Any) -> dict[str, Any]:
+    """Return raw settings; errors speak of arguments instead of options of the command."""
+    try:
+        return settings_from(*given, **more)
+    except LupiError as error:
+        raise LupiError(in_python(str(error))) from None
+
+
+def in_python(message: str) -> str:
+    """Return a message of the command for users of Python: `--target` is the argument target."""
+    message = re.sub(r"on the command line, give (.*)$", "give them as arguments", message)
+    return re.sub(r"(?<![\w-])--([a-z][a-z-]*)", lambda m: m[1].replace("-", "_"), message)
+
+
+def _refuse_typos(given: Mapping[str, Any]) -> None:
+    """Raise an error for an argument that is nearly the name of another, such as `seed`."""
+    known = list(inspect.signature(compare).parameters)
+    for name in given:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+        if near:
+            raise LupiError(f"{name}: no such argument; did you mean `{near[0]}`?")
 
 
 def seed_budget(until_decided: bool | int) -> int | None:

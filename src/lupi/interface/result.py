@@ -4,7 +4,7 @@ import io
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lupi.files import write_text
 from lupi.records import ComparisonRecord, RunRecord, read_comparison
@@ -99,8 +99,47 @@ class Comparison:
         return pd.DataFrame([self._row(run) for run in self.record.runs])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the judged comparison in plain types: what `lupi compare --json` prints."""
-        return to_json(self.summary)
+        """Return the judged comparison in plain types: what `lupi compare --json` prints.
+
+        Beside the judged arms, it has the `verdict` in words, the `facts` about the data, the
+        `outlook` before the first run, and `advice` on what to do next.
+        """
+        facts = [{"about": fact.about, "text": fact.text} for fact in self.record.facts]
+        outlook = next((fact.text for fact in self.record.facts if fact.about == "outlook"), None)
+        return {
+            "verdict": self.verdict,
+            **to_json(self.summary),
+            "facts": facts,
+            "outlook": outlook,
+            "advice": self.advice,
+        }
+
+    @property
+    def advice(self) -> list[str]:
+        """What to do next, in a sentence each."""
+        if not self.is_complete:
+            return ["Runs are missing: run the same command again to resume."]
+        state = outcome(self.summary).state
+        ship = "Train the student to ship on all labels: lupi export --refit."
+        if state in ("helps", "mixed"):
+            return [ship]
+        if state in ("undecided", "no detectable difference", "underpowered"):
+            return ["More seeds may decide it: lupi compare --until-decided.", ship]
+        if state == "better than plain only":
+            return ["Use the method if you like, but the gain is not due to x*.", ship]
+        return ["Ship the plain model: lupi export --refit --arm no-xstar."]
+
+    def plot(self, what: Literal["scores", "differences"] = "scores") -> Any:
+        """Return a plotly figure: scores over training-set sizes, or differences to controls."""
+        from lupi.report.figures.forest import forest_plot
+        from lupi.report.figures.learning import learning_curves, score_dots
+        from lupi.report.figures.styles import arm_styles
+
+        styles = arm_styles(self.summary.arms, self.summary.reference)
+        if what == "differences":
+            return forest_plot(self.summary, styles)
+        draw = learning_curves if len(self.summary.sizes) > 1 else score_dots
+        return draw(self.summary, styles)
 
     def report(self, path: str | Path | None = None, *, command: str | None = None) -> Path:
         """Write the page (one HTML file that opens offline) and return its path.
