@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from lupi.core import Control, Inputs, OutputKind, Places, Split, Splits, XstarKind
 from lupi.design import Design
 from lupi.errors import LupiError
-from lupi.facts import Fact
+from lupi.facts import Fact, list_counts
 from lupi.loaders.division import Part
 from lupi.loaders.subsets import nested_rows, rows_with_xstar
 from lupi.records import Metric
@@ -187,6 +187,15 @@ class DataTask:
             self._last.clear()
             self._last[size, seed] = self.network_settings, run
         return self._changed(run=run, outcome=run.outcome, xstar_dim=run.xstar_dim)
+
+    def run_facts(self, size: int, seed: int) -> tuple[Fact, ...]:
+        """Return facts about a run: its training rows of each class."""
+        if not self.outcome.classes:
+            return ()
+        y = self.division.classes_of(self.draw(size, seed)["train"], seed)
+        counts = np.bincount(y, minlength=len(self.outcome.classes)).tolist()
+        named = dict(zip(self.outcome.classes, counts, strict=True))
+        return (Fact("rows", f"{size:,} to train on, drawn by seed {seed}: {list_counts(named)}"),)
 
     def _changed(self, **changes: Any) -> "DataTask":
         return DataTask(**{f.name: getattr(self, f.name) for f in fields(DataTask)} | changes)

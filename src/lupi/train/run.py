@@ -58,30 +58,32 @@ def run(
             keeps the data in memory.
     """
     processes = processes or Processes(settings.train.precision, settings.train.device)
+    resolved = settings.resolved()
     if processes.rank > 0:
         if not processes.broadcast(False):
-            _record(settings, folder, on_epoch, processes, load)
+            _record(settings, resolved, folder, on_epoch, processes, load)
         return {}
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         try:
-            result = read_finished_result(folder, settings.resolved())
+            result = read_finished_result(folder, resolved)
         except DamagedRecordError as error:
             set_run_aside(folder, str(error))
             result = None
         if processes.broadcast(result is not None):
             return result or {}
         try:
-            return _record(settings, folder, on_epoch, processes, load)
+            return _record(settings, resolved, folder, on_epoch, processes, load)
         except DamagedRecordError as error:  # of the checkpoint: start again
             if processes.count > 1:
                 raise
             set_run_aside(folder, str(error))
-            return _record(settings, folder, on_epoch, processes, load)
+            return _record(settings, resolved, folder, on_epoch, processes, load)
 
 
 def _record(
     settings: RunSettings,
+    resolved: dict[str, Any],
     folder: Path,
     on_epoch: Callable[[Row], None],
     processes: Processes,
@@ -90,7 +92,7 @@ def _record(
     """Do a run; the first process writes its record and returns the result."""
     writes = processes.rank == 0
     if writes:
-        _start_record(settings, folder, processes)
+        _start_record(settings, resolved, folder, processes)
     torch.set_num_threads(settings.train.n_threads)
     task = load(settings.task, settings.network).for_run(settings.size, settings.seed)
     learner = find_learner(settings.method)
@@ -124,11 +126,13 @@ def _record(
     return result
 
 
-def _start_record(settings: RunSettings, folder: Path, processes: Processes) -> None:
+def _start_record(
+    settings: RunSettings, resolved: dict[str, Any], folder: Path, processes: Processes
+) -> None:
     (folder / "failure.txt").unlink(missing_ok=True)
     for left in folder.rglob(".*.tmp"):  # from an attempt that was killed while writing
         left.unlink()
-    write_json(folder / "settings.json", settings.resolved())
+    write_json(folder / "settings.json", resolved)
     environment = {
         "lupi": __version__,
         "python": platform.python_version(),

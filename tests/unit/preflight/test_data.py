@@ -80,7 +80,7 @@ def test_digits() -> None:
     found = digits()
     facts = texts(found)
     assert facts["x"] == "images of 24 x 24 pixels, 1 channel"
-    assert facts["y"].startswith("one of 10 classes; training rows: 0 ")
+    assert facts["y"].startswith("one of 10 classes; images to choose from: 0 ")
     assert "covers 34% of x in the median row" in facts["region"]
     assert facts["x* and y"].startswith("the part of x inside the region predicts y better (R2 0.")
     assert found.warnings == ()
@@ -105,7 +105,7 @@ def test_trimaps_cover_everything_until_their_values_are_named(tmp_path: Path) -
     found = pets(tmp_path, trimap)
     assert any("x* covers everything" in warning for warning in found.warnings)
     assert "task.mask_values" in found.warnings[0]
-    assert texts(found)["y"] == "one of 2 classes; training rows: cats 16, dogs 16"
+    assert texts(found)["y"] == "one of 2 classes; images to choose from: cats 16, dogs 16"
     named = pets(tmp_path, trimap, mask_values=[1])
     assert texts(named)["region"].startswith("covers 25% of x in the median row")
     assert not any("x* covers everything" in warning for warning in named.warnings)

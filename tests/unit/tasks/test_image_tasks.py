@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from conftest import digits_task
 from lupi.core import Batch, Control, Losses, Method
 from lupi.errors import LupiError
+from lupi.facts import Fact
 from lupi.loaders.division import Part
 from lupi.loaders.images.split import Images
 from lupi.records import Design
@@ -20,6 +21,7 @@ from lupi.settings import Settings
 from lupi.tasks.images.image import ImageRows
 from lupi.tasks.images.image_files import load_images
 from lupi.tasks.images.image_folder import ImageFolderSettings
+from lupi.tasks.images.network import ImageNetworkSettings
 from lupi.tasks.registry import build_task, parse_task, prepare_task
 from lupi.tasks.task import DataTask
 from lupi.train.evaluate import compute_outputs
@@ -326,3 +328,13 @@ def test_images_without_a_group(tmp_path: Path) -> None:
     settings |= {"n_test": 6, "image_size": 16, "n_val": 2}
     with pytest.raises(LupiError, match="image without a group"):
         task_from(settings, {})
+
+
+@pytest.mark.parametrize("seed", [0, 20])
+def test_facts_of_a_run_count_its_own_training_rows(seed: int) -> None:
+    task = build_task(parse_task({"name": "digits"}), ImageNetworkSettings())
+    assert isinstance(task, DataTask)
+    (fact,) = task.run_facts(37, seed)
+    y = torch.cat([batch.y for batch in task.for_run(37, seed).splits(37, seed).train.batches(64)])
+    counts = ", ".join(f"{name} {n}" for name, n in enumerate(y.bincount().tolist()))
+    assert fact == Fact("rows", f"37 to train on, drawn by seed {seed}: {counts}")

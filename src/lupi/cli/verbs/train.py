@@ -127,6 +127,7 @@ def _plan(
     from lupi.comparison.settings import ComparisonSettings
     from lupi.records import PlannedRun, default_folder
     from lupi.tasks.registry import build_task
+    from lupi.tasks.task import DataTask
 
     comparison = ComparisonSettings.parse(raw, "")
     records = out or default_folder(comparison.name)
@@ -134,7 +135,9 @@ def _plan(
     with resumable():
         prepare_data(run_settings.task)
         task = build_task(run_settings.task, run_settings.network)
-        facts = task.for_run(run_settings.size, run_settings.seed).facts
+        facts = list(task.for_run(run_settings.size, run_settings.seed).facts)
+        if isinstance(task, DataTask):
+            facts += task.run_facts(run_settings.size, run_settings.seed)
     print_facts(facts)
     for warning in task.warnings:
         print_warning(warning)

@@ -171,7 +171,7 @@ class ImageRows:
         return (
             Fact("x", f"images of {size}, {channels}"),
             *(self.layout or (Fact("x*", "a box or a mask around the object"),)),
-            Fact("y", f"one of {len(named)} classes; training rows: {list_counts(named)}"),
+            Fact("y", f"one of {len(named)} classes; images to choose from: {list_counts(named)}"),
             *self.notes,
         )
 
