@@ -1,10 +1,9 @@
 """Default comparison of a table: arms, sizes, seeds and training, from the roles of its columns."""
 
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from lupi.comparison.naming import name_question
 from lupi.errors import LupiError
 from lupi.loaders.tables.settings import TableSettings
 from lupi.tasks.table import TableTask
@@ -78,7 +77,7 @@ def table_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
     if not table.can_reveal:
         arms.pop("oracle", None)
     return {
-        "name": _name(settings.path),
+        "name": name_question(settings, settings.target, settings.path),
         "task": {"name": "table", **task},
         "train": dict(TRAIN),
         "arms": arms,
@@ -96,9 +95,3 @@ def default_sizes(n_train: int) -> list[int]:
     largest = min(n_train, LARGEST_SIZE)
     sizes = [largest // 2**i for i in reversed(range(N_SIZES))]
     return [size for size in sizes if size >= SMALLEST_SIZE]
-
-
-def _name(path: Path) -> str:
-    """Return the file's name as the name of a comparison."""
-    stem = path.with_suffix("").stem if path.suffix.lower() == ".gz" else path.stem
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._") or "table"

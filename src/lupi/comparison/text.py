@@ -1,11 +1,10 @@
 """Default comparison of texts with rationales, from the roles of the columns."""
 
 import copy
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from lupi.comparison.naming import name_question
 from lupi.errors import LupiError
 from lupi.methods.registry import find_method
 from lupi.tasks.text.network import TextNetworkSettings
@@ -62,7 +61,7 @@ def text_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
     if texts.output_kind not in find_method("contrast").output_kinds:
         del arms["contrast"]
     return {
-        "name": _name(settings.path),
+        "name": name_question(settings, settings.target, settings.path),
         "task": {"name": "text", **task},
         "train": dict(TRAIN),
         "arms": arms,
@@ -80,9 +79,3 @@ def default_sizes(n_train: int) -> list[int]:
     largest = min(n_train, LARGEST_SIZE)
     sizes = [largest // 2**i for i in reversed(range(N_SIZES))]
     return [size for size in sizes if size >= SMALLEST_SIZE]
-
-
-def _name(path: Path) -> str:
-    """Return the file's name as the name of a comparison."""
-    stem = path.name.split(".")[0]
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._") or "texts"

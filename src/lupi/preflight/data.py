@@ -128,8 +128,14 @@ def _related(known: Batch, task: Task, warnings: list[str]) -> str:
             f"that residual ({', '.join(_p(one) for one in relations.values())}; {len(y):,} rows): "
             "it is unlikely to help"
         )
-    parts = [f"{what} (R2 {one.r2:.2f}, {_p(one)})" for what, one in relations.items()]
-    return "x* predicts " + ", ".join(parts)
+    said = {what: f"{what} (R2 {one.r2:.2f}, {_p(one)})" for what, one in relations.items()}
+    seen = [said[what] for what, one in relations.items() if one.is_seen and one.r2 > 0]
+    unseen = [text for text in said.values() if text not in seen]
+    return "; ".join(
+        f"x* {verb} {', '.join(some)}"
+        for verb, some in (("predicts", seen), ("does not predict", unseen))
+        if some
+    )
 
 
 def _outlook(known: Batch, task: Task) -> outlook.Outlook:

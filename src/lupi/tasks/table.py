@@ -102,6 +102,10 @@ class TableRows:
             about = f"a number, mean {rows.y.mean():.4g}, deviation {rows.y.std():.4g}"
         weights = describe_weights(rows, self.settings)
         drawn = f"at most {self.settings.max_rows} of each file, drawn at random (max_rows)"
+        again = (
+            f"columns with the name of another are called {list_names(table.renamed)}; if the "
+            "first line has no names, set task.header=false"
+        )
         dropped = f"{table.n_dropped:,} rows without a target were left out"
         return (
             Fact("x", self._columns(table.features)),
@@ -113,6 +117,7 @@ class TableRows:
             *([Fact("rows", drawn)] if self.settings.max_rows else ()),
             *([Fact("rows", dropped)] if table.n_dropped else ()),
             *(Fact("cells", cells.sentence) for cells in table.bad_cells),
+            *([Fact("columns", again)] if table.renamed else ()),
             *(Fact("columns", text) for text in odd_columns(rows.frame, self.kinds)),
         )
 

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,20 @@ def test_settings_in_the_package_are_valid(path: Path) -> None:
     assert isinstance(settings.task, TableSettings)
     assert settings.name == path.stem
     assert len(CONFIGS) == 7
+
+
+def test_another_question_has_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_csv(Path("deliveries.csv"), rows())
+    asked = {"path": str(path), "target": "hours", "privileged": ["rain"]}
+    first = table_comparison(asked)
+    assert first["name"] == "deliveries"
+    (tmp_path / "runs/deliveries").mkdir(parents=True)
+    record = {"settings": {"task": ComparisonSettings.parse(first, "").task.resolved()}}
+    (tmp_path / "runs/deliveries/comparison.json").write_text(json.dumps(record))
+    assert table_comparison(asked)["name"] == "deliveries"
+    assert table_comparison({**asked, "target": "late"})["name"] == "deliveries-late"
+    other = table_comparison({**asked, "privileged": ["traffic"]})["name"]
+    assert other == "deliveries-hours"

@@ -109,3 +109,58 @@ def test_partial_xstar_is_looked_at_where_it_is(tmp_path: Path) -> None:
         tmp_path, made, header=[*HEADER, "after"], privileged=["after"], ignore=HEADER[-1:]
     )
     assert "'after' alone predicts the target" in found
+
+
+def test_gaps_that_tell_the_target(tmp_path: Path) -> None:
+    """A column that is filled in after the target is known."""
+    rng = np.random.default_rng(0)
+    made = [[*row, "" if (row[-1] == "late") == (rng.random() < 0.97) else "F"] for row in rows()]
+    (found,) = leaks(tmp_path, made, "late", [*HEADER, "charge"], privileged=["rain"])
+    assert found.startswith("whether column 'charge' is filled predicts the target (balanced acc")
+    (found,) = leaks(tmp_path, made, "late", [*HEADER, "charge"], privileged=["charge"])
+    assert found.startswith("whether column 'charge' is filled")
+
+
+def test_gaps_by_chance_are_no_leak(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = [[*row, "" if rng.random() < 0.5 else "F"] for row in rows()]
+    for target in ("late", "hours"):
+        assert leaks(tmp_path, made, target, [*HEADER, "charge"], privileged=["rain"]) == []
+
+
+def test_an_x_that_is_too_good(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = []
+    for _ in range(400):
+        a, b = rng.integers(2, size=2)
+        made.append([f"{a}", f"{b}", f"{rng.normal():.3f}", "yes" if a != b else "no"])
+    header = ["a", "b", "s", "y"]
+    (found,) = leaks(tmp_path, made, "y", header, privileged=["s"], ignore=[])
+    assert found.startswith("x alone predicts the target almost without error (cross-validated")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda km, van: f"{round(float(km), -1)}", "nearly a copy of feature 'km'"),
+        (lambda km, van: f"{float(km) * 1.6 + 3:.1f}", "feature 'km'"),
+        (lambda km, van: "1" if van == "old" else "0", "feature 'van'"),
+    ],
+)
+def test_xstar_that_a_feature_nearly_tells(tmp_path: Path, make: "object", words: str) -> None:
+    assert callable(make)
+    made = [[*row, make(row[0], row[1])] for row in rows(300)]
+    (found,) = leaks(tmp_path, made, header=[*HEADER, "copy"], privileged=["copy"])
+    assert words in found
+
+
+def test_xstar_that_features_tell_together(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = []
+    for _ in range(300):
+        colour = rng.integers(5)
+        flags = [str(int(colour == k)) for k in range(5)]
+        made.append([*flags, "rgbyk"[colour], f"{rng.normal():.3f}"])
+    header = [*"abcde", "colour", "y"]
+    (found,) = leaks(tmp_path, made, "y", header, privileged=["colour"], ignore=[])
+    assert found.startswith("privileged column 'colour' follows from the features together")

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -327,3 +328,31 @@ def test_some_rows_of_a_large_table(tmp_path: Path) -> None:
     older = {"task": {key: v for key, v in of_all["task"].items() if key != "max_rows"}}
     assert run_identity(of_all) == run_identity(older)  # of a record without the setting
     assert run_identity({"task": settings.resolved()}) != run_identity(of_all)
+
+
+def test_a_table_without_xstar(tmp_path: Path) -> None:
+    made = with_column(with_column(rows(), "rain", [""] * 120), "traffic", [""] * 120)
+    with pytest.raises(LupiError, match=r"no row has a value in rain, traffic: there is no\s+x\*"):
+        load_table(settings_of(write_csv(tmp_path / "a.csv", made)))
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ([1, 2], "column 'km' has a list, .*split it into columns"),
+        ({"a": 1}, "column 'km' has a dict"),
+        (1e307, r"column 'km' has numbers up to 1e\+307"),
+    ],
+)
+def test_cells_that_no_table_has(tmp_path: Path, cell: Any, message: str) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [dict(zip(HEADER, row, strict=True)) | {"km": cell} for row in rows()]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(LupiError, match=message):
+        load_table(settings_of(path))
+
+
+def test_renamed_columns_are_reported(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", [[*row, row[0]] for row in rows()], [*HEADER, "km"])
+    task = TableTask(settings_of(path), TableNetworkSettings())
+    assert "called km.1" in str(task.facts)

@@ -1,5 +1,7 @@
 """A table as data for a task: roles of columns, and the split of rows."""
 
+import datetime
+import decimal
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +28,10 @@ from lupi.settings import format_value, unknown_name
 if TYPE_CHECKING:
     import pandas as pd
 
+LARGEST = 1e100
+"""Maximum size of a number: squares of larger ones can't be summed."""
+SINGLE = (str, bool, int, float, datetime.date, decimal.Decimal, np.generic)
+"""What a cell may be."""
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
@@ -49,6 +55,8 @@ class Table:
 
     n_dropped: int = 0
     """Number of dropped rows without a target."""
+    renamed: tuple[str, ...] = ()
+    """New names of columns that had the name of another."""
 
     def draw(self, seed: int) -> dict[Part, LabelledRows]:
         """Return the rows of a seed: the pool of training rows, validation and test rows."""
@@ -80,11 +88,18 @@ def load_table(settings: TableSettings) -> Table:
         for part, path in zip(PARTS, (settings.path, settings.val, settings.test), strict=True)
         if path is not None
     }
+    renamed = tuple(frames["train"].attrs.get("renamed", ()))
     for part, frame in frames.items():
         path = settings.path if part == "train" else getattr(settings, part)
         for name in (settings.target, *features, *settings.dividers.values()):
             if name not in frame.columns:
                 raise LupiError(f"{path}: {unknown_name('column', name, list(frame.columns))}")
+    _refuse_cells(frames["train"], (settings.target, *features, *settings.privileged), settings)
+    if frames["train"][list(settings.privileged)].isna().all(axis=None):
+        raise LupiError(
+            f"{settings.path}: no row has a value in {', '.join(settings.privileged)}: there is no "
+            "x*; name other columns as privileged"
+        )
     _refuse_decimal_commas(frames["train"], features, settings)
     frames, bad_cells = _read_numbers(frames, features, settings)
     kind = _kind(settings, frames["train"][settings.target])
@@ -124,7 +139,37 @@ def load_table(settings: TableSettings) -> Table:
         bad_cells,
         answers_of(given, classes, settings),
         n_before - sum(map(len, frames.values())),
+        renamed,
     )
+
+
+def _refuse_cells(frame: "pd.DataFrame", names: Sequence[str], settings: TableSettings) -> None:
+    """Raise an error for cells that are no single value, and for numbers that are too large."""
+    for name in dict.fromkeys(names):
+        values = frame[name]
+        if is_number(values):
+            numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            finite = numbers[np.isfinite(numbers)]
+            largest = float(np.abs(finite).max(initial=0.0))
+            if largest > LARGEST:
+                raise LupiError(
+                    f"{settings.path}: column {name!r} has numbers up to {largest:.3g}, at most "
+                    f"{LARGEST:g} can be computed with: use another unit, or correct the cells"
+                )
+        elif values.dtype.kind == "O":
+            kinds = values.dropna().map(type).unique()
+            bad = next((kind for kind in kinds if not issubclass(kind, SINGLE)), None)
+            if bad is not None:
+                example = next(value for value in values if isinstance(value, bad))
+                raise LupiError(
+                    f"{settings.path}: column {name!r} has a {bad.__name__}, "
+                    f"{format_value(example)}; expected one number, text, date or boolean per "
+                    f"cell: split it into columns, or leave it out (--ignore {name})"
+                )
+        elif values.dtype.kind == "c":
+            raise LupiError(
+                f"{settings.path}: column {name!r} has complex numbers: split them into two columns"
+            )
 
 
 def _refuse_decimal_commas(

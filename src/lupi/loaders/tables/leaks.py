@@ -1,13 +1,14 @@
 """Find leaks in a table before training."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lupi.loaders.tables.columns import Table
-from lupi.loaders.tables.encoder import TableEncoder, is_number
+from lupi.loaders.tables.encoder import TableEncoder, is_number, texts
+from lupi.loaders.tables.screening import explained
 from lupi.loaders.tables.settings import Kind
 
 if TYPE_CHECKING:
@@ -15,10 +16,26 @@ if TYPE_CHECKING:
 
 GIVEN_AWAY = 0.95
 """Cross-validated R2 or balanced accuracy above which a column restates the target."""
+PLAUSIBLE = 0.5
+"""Share of the target's variance below which a column need not be looked at more closely."""
+BY_GAPS = {"classification": 0.8, "regression": 0.4}
+"""Balanced accuracy or R2 above which it matters that missing values predict the target."""
+TOO_GOOD = 0.98
+"""Cross-validated score of all of x above which the task is suspiciously easy."""
+MIN_SHARE = 0.1
+"""Share of a privileged column that a feature of the same content explains, even in few bins."""
+NEARLY = 0.95
+"""Share of a privileged column's variance that x explains before it counts as known."""
 N_ROWS = 2000
 """Maximum number of rows used to compare columns."""
-MAX_FEATURES = 300
-"""Maximum number of features compared with the target."""
+MAX_COLUMNS = 300
+"""Maximum number of columns for what takes long: those that relate most to the target."""
+MIN_GAPS = 10
+"""Minimum number of rows with and without a value for a relation of gaps."""
+MIN_ROWS = 50
+"""With fewer rows with x*, near copies of a privileged column may be due to chance."""
+N_TOGETHER = 30
+"""Features that may predict the target, or a privileged column, together: the most related ones."""
 N_FOLDS = 5
 MANY = 0.01
 """Share of rows that repeat others from which on it matters."""
@@ -29,25 +46,41 @@ CHANCE = 0.1
 def find_leaks(table: Table) -> Iterator[str]:
     """Yield a warning for each possible leak.
 
-    These are columns that alone predict the target, privileged columns that are also features or
-    copies of features, duplicate rows, and features that look like row numbers.
+    These are columns that alone, or by their gaps, predict the target, an x that predicts it almost
+    without error, privileged columns that are features or that x determines, duplicate rows, and
+    features that look like row numbers.
     """
     pool, y, _ = table.given["train"]
-    some = np.random.default_rng(0).permutation(len(pool))[:N_ROWS]
-    for name in table.privileged:
-        if score := _given_away(pool[name].iloc[some], y[some], table.kind):
+    rows = np.random.default_rng(0).permutation(len(pool))[:N_ROWS]
+    some, y = pool.iloc[rows], y[rows]
+    target = _indicators(y) if table.kind == "classification" else y[:, None].astype(np.float64)
+    found = False
+    for name in _related(some, table.privileged, target):
+        if score := _given_away(some[name], y, table.kind):
             yield (
                 f"privileged column {name!r} alone predicts the target ({score}): an x* that "
                 "restates the target can't teach more than the target"
             )
-    for name in table.features[:MAX_FEATURES]:
-        if score := _given_away(pool[name].iloc[some], y[some], table.kind):
+    for name in _related(some, table.features, target):
+        if score := _given_away(some[name], y, table.kind):
+            found = True
             yield (
                 f"feature {name!r} alone predicts the target ({score}): if it is not known before "
                 "the target, ignore it"
             )
+    for name, score in _gaps(some, (*table.features, *table.privileged), target, table.kind):
+        found |= name in table.features
+        yield (
+            f"whether column {name!r} is filled predicts the target ({score}): it may be filled in "
+            "only after the target is known; if so, ignore it"
+        )
+    if not found and (score := _all_of_x(some, table.features, target, y, table.kind)):
+        yield (
+            f"x alone predicts the target almost without error ({score}): is a feature known only "
+            "after the target? If not, x* has nothing to add"
+        )
     for name in table.privileged:
-        yield from _copied(name, pool.iloc[some], table.features)
+        yield from _copied(name, some, table.features)
     yield from _copies(table)
     for name in table.features:
         if _numbers_the_rows(pool[name]):
@@ -56,15 +89,72 @@ def find_leaks(table: Table) -> Iterator[str]:
             )
 
 
+def _indicators(y: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(y[:, None] == np.unique(y), dtype=np.float64)
+
+
+def _related(
+    frame: "pd.DataFrame",
+    names: Sequence[str],
+    target: NDArray[np.float64],
+    least: float = PLAUSIBLE,
+) -> list[str]:
+    """Return the columns that may predict the target, the most related ones first."""
+    share = explained(frame[list(names)], target)
+    order = np.argsort(-share, kind="stable")[:MAX_COLUMNS]
+    return [names[i] for i in order if share[i] >= least]
+
+
+def _gaps(
+    frame: "pd.DataFrame", names: Sequence[str], target: NDArray[np.float64], kind: Kind
+) -> Iterator[tuple[str, str]]:
+    """Yield columns whose missing values predict the target, and how well."""
+    missing = frame[list(dict.fromkeys(names))].isna().to_numpy(dtype=np.float64)  # (N, C)
+    n_gone = missing.sum(0)
+    enough = np.flatnonzero((n_gone >= MIN_GAPS) & (n_gone <= len(missing) - MIN_GAPS))
+    for i in enough:
+        gone = missing[:, i]
+        if kind == "classification":  # the best two-way guess: recall, averaged over classes
+            share = (gone[:, None] * target).sum(0) / target.sum(0)
+            chance = 1 / target.shape[1]
+            score = chance * (1 + share.max() - share.min()) if len(share) > 1 else chance
+            said = f"balanced accuracy {score:.2f}"
+            high = score >= chance + (BY_GAPS[kind] - 0.5) * 2 * chance
+        else:
+            score = float(np.corrcoef(gone, target[:, 0])[0, 1] ** 2)
+            said, high = f"R2 {score:.2f}", score >= BY_GAPS[kind]
+        if high:
+            yield list(dict.fromkeys(names))[i], said
+
+
+def _all_of_x(
+    frame: "pd.DataFrame",
+    features: Sequence[str],
+    target: NDArray[np.float64],
+    y: NDArray[Any],
+    kind: Kind,
+) -> str:
+    """Return how well features predict the target together, in words; nothing if not too well."""
+    names = _related(frame, features, target, least=0.0)[:N_TOGETHER]
+    return _predicts(frame[names], y, kind, TOO_GOOD, forest=True) if names else ""
+
+
 def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> str:
     """Return how well a column alone predicts the target, in words; nothing if not that well."""
+    there = column.notna().to_numpy()
+    return _predicts(column[there].to_frame(), y[there], kind, GIVEN_AWAY)
+
+
+def _predicts(
+    frame: "pd.DataFrame", y: NDArray[Any], kind: Kind, least: float, forest: bool = False
+) -> str:
+    """Return a cross-validated score of quick models, in words; nothing if it is below `least`."""
     from sklearn import config_context
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
     from sklearn.linear_model import LinearRegression
     from sklearn.model_selection import cross_val_score
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-    there = column.notna().to_numpy()
-    frame, y = column[there].to_frame(), y[there]
     is_class = kind == "classification"
     fewest = np.unique(y, return_counts=True)[1].min(initial=len(y)) if is_class else len(y) // 2
     n_folds = min(N_FOLDS, int(fewest))
@@ -75,25 +165,59 @@ def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> str:
     models: list[Any] = [DecisionTreeRegressor(random_state=0), LinearRegression()]
     if is_class:
         models = [DecisionTreeClassifier(random_state=0)]
+    if forest:
+        models.append(
+            (ExtraTreesClassifier if is_class else ExtraTreesRegressor)(30, random_state=0)
+        )
     scoring = "balanced_accuracy" if is_class else "r2"
     with config_context(assume_finite=True, skip_parameter_validation=True):
         score = max(
             float(np.mean(cross_val_score(model, x, y, cv=n_folds, scoring=scoring)))
             for model in models
         )
-    return f"cross-validated {scoring} {score:.3f}" if score >= GIVEN_AWAY else ""
+    return f"cross-validated {scoring} {score:.3f}" if score >= least else ""
 
 
 def _copied(name: str, pool: "pd.DataFrame", features: tuple[str, ...]) -> Iterator[str]:
+    """Yield a warning if a privileged column is a feature, its copy, or determined by x."""
     if name in features:
         yield f"column {name!r} is both privileged and a feature: the student sees it at test time"
         return
-    for feature in features:
-        if _same(pool[name], pool[feature]):
+    there = pool[pool[name].notna()]
+    values = there[name]
+    if values.nunique() < 2:
+        return
+    numbers = is_number(values) and values.nunique() > 2
+    target = _indicators(np.array(texts(values), dtype=object).astype(str))
+    if numbers:  # ranks, so that a unit or a curve does not matter
+        target = np.asarray(values.rank(), dtype=np.float64)[:, None]
+    elif target.shape[1] > MAX_COLUMNS:
+        return
+    share = explained(there[list(features)], target, pooled=True)
+    order = np.argsort(-share, kind="stable")
+    for i in order[:MAX_COLUMNS]:
+        if share[i] >= MIN_SHARE and _same(pool[name], pool[features[i]]):
             yield (
-                f"privileged column {name!r} is equivalent to feature {feature!r}: "
+                f"privileged column {name!r} is equivalent to feature {features[i]!r}: "
                 "the student sees it at test time"
             )
+            return
+    if len(there) < MIN_ROWS:
+        return
+    if share[order[0]] >= NEARLY:
+        yield (
+            f"privileged column {name!r} is nearly a copy of feature {features[order[0]]!r}, which "
+            f"explains {share[order[0]]:.0%} of it: x* adds little that the student does not see"
+        )
+        return
+    y = target[:, 0] if numbers else target.argmax(1)
+    kind: Kind = "regression" if numbers else "classification"
+    names = [features[i] for i in order[:N_TOGETHER] if share[i] > 0]
+    if names and (score := _predicts(there[names], y, kind, TOO_GOOD)):
+        yield (
+            f"privileged column {name!r} follows from the features together ({score}): x* adds "
+            "little that the student does not see"
+        )
 
 
 def _same(one: "pd.Series[Any]", other: "pd.Series[Any]") -> bool:
@@ -121,22 +245,25 @@ def _copies(table: Table) -> Iterator[str]:
     such near relations.
     """
     train = table.given["train"].frame
-    names = [str(name) for name in train.columns]
+    names = [str(name) for name in train.columns][:MAX_COLUMNS]
     for part, rows in table.given.items():
         columns = [name for name in names if name in rows.frame.columns]
-        own, shuffled = _Keys(rows.frame[columns]), _Keys(_shuffled(rows.frame[columns]))
+        own, others = _Keys(rows.frame[columns]), _Keys(train[columns])
+        found = _n_repeated(own.all) if part == "train" else _n_shared(own.all, others.all)
+        if found < MANY * len(rows.y):
+            continue
+        shuffled = _Keys(_shuffled(rows.frame[columns]))
         if part == "train":
-            found, by_chance = _n_repeated(own.all), _n_repeated(shuffled.all)
+            by_chance = _n_repeated(shuffled.all)
             near = sum(_n_repeated(own.without(i)) - found for i in range(len(columns)))
             what = f"{found:,} of {len(train):,} rows are exact copies of other rows"
         else:
-            others = _Keys(train[columns])
-            found, by_chance = _n_shared(own.all, others.all), _n_shared(shuffled.all, others.all)
+            by_chance = _n_shared(shuffled.all, others.all)
             near = sum(
                 _n_shared(own.without(i), others.without(i)) - found for i in range(len(columns))
             )
             what = f"{found:,} of {len(rows.y):,} {part} rows are also training rows"
-        if found >= MANY * len(rows.y) and by_chance <= CHANCE * found and near <= found:
+        if by_chance <= CHANCE * found and near <= found:
             yield f"{what}: scores may be too high; remove the copies"
 
 
