@@ -123,7 +123,26 @@ class Method(nn.Module):
 
         A group may have its own `weight_decay`, and a factor of the learning rate, `lr_factor`.
         """
-        return [{"params": list(self.parameters())}]
+        student = set(self.net.parameters())
+        groups = self.student_groups()
+        groups[0]["params"] += [w for w in self.parameters() if w not in student]
+        return groups
+
+    def student_groups(self) -> list[dict[str, Any]]:
+        """Return the student's weights in groups.
+
+        Modules with an `lr_factor`, such as a pretrained part, have a group of their own.
+        """
+        slow: dict[float, list[nn.Parameter]] = {}
+        for module in self.net.modules():
+            if isinstance(factor := getattr(module, "lr_factor", None), float):
+                slow.setdefault(factor, []).extend(module.parameters())
+        apart = {weight for weights in slow.values() for weight in weights}
+        rest = [weight for weight in self.net.parameters() if weight not in apart]
+        return [
+            {"params": rest},
+            *({"params": weights, "lr_factor": factor} for factor, weights in slow.items()),
+        ]
 
     def start_epoch(self, epoch: int) -> None:
         """Prepare for an epoch of the current stage; the first is 1."""

@@ -56,6 +56,8 @@ class Backbone(nn.Module):
 
     mean: Tensor
     std: Tensor
+    lr_factor: float = 1.0
+    """Learning rate of its weights, as a multiple of the student's."""
 
     def __init__(
         self,

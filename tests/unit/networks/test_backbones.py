@@ -6,7 +6,9 @@ import pytest
 import torch
 from transformers import ViTConfig, ViTModel
 
+from conftest import digits_task
 from lupi.errors import LupiError
+from lupi.methods.registry import build_method
 from lupi.networks.backbones import empty_backbone, find_backbone, load_backbone, maps_shape
 from lupi.networks.map_student import MapStudent
 
@@ -79,3 +81,14 @@ def test_efficientnet_joins_two_strides() -> None:
     other.load_state_dict(backbone.state_dict())
     x = torch.rand(1, 3, 64, 64)
     assert torch.equal(other.eval()(x), backbone(x))
+
+
+def test_a_tuned_backbone_has_its_own_learning_rate() -> None:
+    task = digits_task(name="efficientnet-lite0", tune="last", tune_lr=0.05, pooling="attention")
+    method = build_method("guided-attention", {}, task.network(), task)
+    rest, slow = method.parameter_groups()
+    assert "lr_factor" not in rest
+    assert slow["lr_factor"] == 0.05
+    backbone = method.net.get_submodule("trunk.backbone")
+    assert {id(w) for w in slow["params"]} == {id(w) for w in backbone.parameters()}
+    assert len(rest["params"]) + len(slow["params"]) == len(list(method.parameters()))

@@ -56,7 +56,7 @@ class Confusion(Method):
         """Return the student's weights, and the matrix with its own learning rate."""
         matrix = {"params": [self.logits], "weight_decay": 0.0}
         return [
-            {"params": list(self.net.parameters())},
+            *self.student_groups(),
             {**matrix, "lr_factor": self.settings.matrix_lr},
         ]
 

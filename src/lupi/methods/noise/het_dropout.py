@@ -104,7 +104,7 @@ class HetDropout(Method):
             return super().parameter_groups()
         decay = {} if s.hstar_weight_decay is None else {"weight_decay": s.hstar_weight_decay}
         return [
-            {"params": list(self.net.parameters())},
+            *self.student_groups(),
             {"params": hstar, "lr_factor": s.hstar_lr, **decay},
         ]
 

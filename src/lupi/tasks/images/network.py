@@ -101,7 +101,7 @@ def build_network(
     if s.is_pretrained:
         backbone = None if s.is_frozen else (backbone or load_backbone(s.name, s.model))
         if backbone is not None:
-            backbone.tune(s.tune)
+            backbone.tune(s.tune).lr_factor = s.tune_lr
         return MapStudent(n_classes, mean, std, s.n_channels, s.pooling, s.dropout, backbone)
     if s.name in ("resnet18", "resnet50"):
         build = resnet18 if s.name == "resnet18" else resnet50
