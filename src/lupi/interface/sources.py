@@ -150,11 +150,17 @@ def _from_images(
     """Return the default comparison of a folder or a zip of images."""
     from lupi.comparison.images import image_comparison
     from lupi.interface.console import progress_bar
+    from lupi.loaders.images.layouts.index import has_image_suffix
     from lupi.settings import assign
 
     if (root / "comparison.json").exists():
         raise LupiError(
             f"{root} holds the records of a comparison; see it with: lupi report {root}"
+        )
+    if root.is_dir() and not any(has_image_suffix(path.name) for path in root.rglob("*")):
+        raise LupiError(
+            f"{root} is a folder; expected a settings file, a table or texts, or a folder with "
+            "images"
         )
     for name in given:
         if name not in OF_IMAGES and name not in _image_settings():
