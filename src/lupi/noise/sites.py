@@ -61,6 +61,14 @@ def find_sites(net: nn.Module, patterns: Sequence[str] | None = None) -> dict[st
     return {name: m for name, m in layers.items() if name in matching or name in patterns}
 
 
+def sites_for_noise(net: nn.Module, patterns: Sequence[str] | None) -> dict[str, nn.Module]:
+    """Return the sites as `find_sites` does; raise an error if there are none."""
+    sites = find_sites(net, patterns)
+    if not sites:
+        raise LupiError("the network has no dropout layer; name the `sites` for the noise")
+    return sites
+
+
 def site_module(net: nn.Module, name: str) -> nn.Module:
     """Return the module of a site by its name."""
     is_whole = name == OUTPUT and OUTPUT not in dict(net.named_children())

@@ -15,9 +15,8 @@ from pydantic import Field
 from torch import nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.errors import LupiError
 from lupi.noise.layer import Distribution, Draw, add_noise, check_draw
-from lupi.noise.sites import attached, find_sites, site_shapes
+from lupi.noise.sites import attached, site_shapes, sites_for_noise
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -48,9 +47,7 @@ class GaussianDropout(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: GaussianDropoutSettings) -> None:
         super().__init__(net, task, settings)
-        self._sites = find_sites(net, settings.sites)
-        if not self._sites:
-            raise LupiError("the network has no dropout layer; name the `sites` for the noise")
+        self._sites = sites_for_noise(net, settings.sites)
         shapes = site_shapes(net, self._sites, task.example())
         check_draw(settings.draw, shapes)
         logvar = torch.tensor(math.log(settings.variance))

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
-from lupi.errors import LupiError
 from lupi.methods.noise.het_dropout_settings import HetDropoutSettings, check_effects
 from lupi.methods.students import check_trunk, region_vectors, trunk_features
 from lupi.networks.pooling import AttentionPooling
@@ -29,7 +28,7 @@ from lupi.noise.encoders import (
     vector_encoder,
 )
 from lupi.noise.layer import Prior, RegionPrior, dropout_variance
-from lupi.noise.sites import Site, SiteShape, find_sites, site_module, site_shapes
+from lupi.noise.sites import Site, SiteShape, find_sites, site_module, site_shapes, sites_for_noise
 from lupi.search import Range, Space
 
 OF_THE_LAYER = {"beta", "penalty", "budget", "missing", "draw", "distribution", "form"}
@@ -228,7 +227,4 @@ def _site_shapes(net: nn.Module, task: Task, settings: HetDropoutSettings) -> di
         if names:
             name = names[max(len(names) - 2, 0)]
             return {name: shapes[name]}
-    sites = find_sites(net, settings.sites)
-    if not sites:
-        raise LupiError("the network has no dropout layer; name the `sites` for the noise")
-    return site_shapes(net, sites, task.example())
+    return site_shapes(net, sites_for_noise(net, settings.sites), task.example())

@@ -18,8 +18,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.errors import LupiError
-from lupi.noise.sites import attached, find_sites, site_shapes
+from lupi.noise.sites import attached, site_shapes, sites_for_noise
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -55,9 +54,7 @@ class InfoDropout(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: InfoDropoutSettings) -> None:
         super().__init__(net, task, settings)
-        self._sites = find_sites(net, settings.sites)
-        if not self._sites:
-            raise LupiError("the network has no dropout layer; name the `sites` for the noise")
+        self._sites = sites_for_noise(net, settings.sites)
         shapes = site_shapes(net, self._sites, task.example())
         self._indices = {name: i for i, name in enumerate(self._sites)}
         self.alphas = nn.ModuleList(_alpha_network(shapes[name].shape) for name in self._sites)
