@@ -169,7 +169,7 @@ class ImageFolder:
         used |= {name for name in tree.names if name.lower().endswith((".csv", ".yaml", ".names"))}
         used |= {name for name in tree.names if name.rpartition("/")[2].lower() == "classes.txt"}
         return [
-            Fact("left out", f"{len(some):,} {why}: {list_names(some[:3])}")
+            Fact("left out", f"{why} ({len(some):,}): {list_names(some[:3])}")
             for why, some in left_out(tree.names, used).items()
         ]
 
