@@ -257,7 +257,8 @@ def _checked(path: Path, frame: "pd.DataFrame") -> "pd.DataFrame":
     names = [str(name) for name in frame.columns]
     distinct = distinct_names(names)
     frame.columns = pd.Index(distinct)
-    frame.attrs["renamed"] = [new for old, new in zip(names, distinct, strict=True) if old != new]
+    if renamed := [new for old, new in zip(names, distinct, strict=True) if old != new]:
+        frame.attrs["renamed"] = renamed  # pandas copies attrs with every column
     return frame
 
 

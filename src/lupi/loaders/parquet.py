@@ -107,7 +107,8 @@ def _text_bytes(source: Path | BinaryIO, columns: list[str], most: int) -> int:
     from pyarrow import compute
     from pyarrow.parquet import ParquetFile
 
-    kinds = {name: ParquetFile(source).schema_arrow.field(name).type for name in columns}
+    schema = ParquetFile(source).schema_arrow
+    kinds = {name: schema.field(name).type for name in columns}
     values = {n: k.value_type if pa.types.is_dictionary(k) else k for n, k in kinds.items()}
     texts = [n for n, k in values.items() if pa.types.is_string(k) or pa.types.is_binary(k)]
     n_bytes = 0

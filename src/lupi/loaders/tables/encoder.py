@@ -210,6 +210,9 @@ def _numbers(values: "pd.Series[Any]", name: str) -> Floats:
     """Return numbers, NaN where there is no finite one."""
     import pandas as pd
 
+    if is_number(values):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.where(np.isfinite(numbers), numbers, np.nan)
     numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     bad = np.isnan(numbers) & values.notna().to_numpy()
     if bad.any():

@@ -135,8 +135,8 @@ def _all_of_x(
     kind: Kind,
 ) -> str:
     """Return how well features predict the target together, in words; nothing if not too well."""
-    names = _related(frame, features, target, least=0.0)[:N_TOGETHER]
-    return _predicts(frame[names], y, kind, TOO_GOOD, forest=True) if names else ""
+    names, few = _related(frame, features, target, least=0.0)[:N_TOGETHER], slice(N_ROWS // 2)
+    return _predicts(frame[names][few], y[few], kind, TOO_GOOD, forest=True) if names else ""
 
 
 def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> str:
@@ -167,7 +167,7 @@ def _predicts(
         models = [DecisionTreeClassifier(random_state=0)]
     if forest:
         models.append(
-            (ExtraTreesClassifier if is_class else ExtraTreesRegressor)(30, random_state=0)
+            (ExtraTreesClassifier if is_class else ExtraTreesRegressor)(20, random_state=0)
         )
     scoring = "balanced_accuracy" if is_class else "r2"
     with config_context(assume_finite=True, skip_parameter_validation=True):
