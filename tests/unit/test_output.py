@@ -1,5 +1,6 @@
 """What the command prints: nothing of a file controls the terminal, and no output ends it badly."""
 
+import csv
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ import yaml
 from rich.text import Text
 
 from conftest import Here
-from lupi.escapes import visible
+from lupi.escapes import csv_cell, visible
 from lupi.interface.plain import PlainConsole
 from made_table import HEADER, rows
 from small_comparison import RAW
@@ -120,3 +121,33 @@ def test_a_second_train_of_one_run_says_that_it_waits(tmp_path: Path) -> None:
             process.kill()
             process.wait()
         second.stderr.close()
+
+
+def test_a_spreadsheet_finds_no_formula() -> None:
+    for text in ("=1+1", "+1+1", "-1+1", "@sum", "\t=1", "\r=1"):
+        assert csv_cell(text) == f"'{text}"
+    for value in ("-1", "+1e3", "-inf", "a=1", "", None, -1.5):
+        assert csv_cell(value) is value
+
+
+def test_predictions_and_cards_escape_names(tmp_path: Path, here: Here) -> None:
+    html, formula = "<img src=x onerror=alert(1)>", '=HYPERLINK("http://x")'
+    lines = [HEADER, *rows(60)]
+    place = HEADER.index("late")
+    for line in lines[1:]:
+        quoted = '"' + formula.replace('"', '""') + '"'
+        line[place] = html if line[place] == "late" else quoted
+    (tmp_path / "a.csv").write_text("".join(",".join(line) + "\n" for line in lines))
+    columns = ("--target", "late", "--privileged", "traffic", "--ignore", "hours")
+    few = ("--set", "train.epochs=1", "--arm", "no-xstar", "--out", "out")
+    code, _, said = here("train", "a.csv", *columns, *few)
+    assert code == 0, said
+    assert here("export", "out", "--out", "student")[0] == 0
+    card = (tmp_path / "student/MODEL_CARD.md").read_text()
+    assert html not in card
+    assert "\\<img src=x onerror=alert(1)\\>" in card
+    code, printed, _ = here("predict", "student", "a.csv", "--format", "csv")
+    assert code == 0
+    read = list(csv.reader(printed.splitlines()))
+    assert {row[2] for row in read[1:]} <= {html, f"'{formula}"}
+    assert not any(cell.startswith("=") for row in read for cell in row)

@@ -39,6 +39,8 @@ from lupi.train.settings import TrainSettings
 
 Array = NDArray[Any]
 _ONE_AT_A_TIME = threading.RLock()
+LARGEST = 1e4
+"""Standardised values of x are clipped here; a single cell of 1e39 would make all outputs NaN."""
 MIN_STEPS = 20
 """Minimum number of batches per epoch: small datasets need as many steps as large ones."""
 
@@ -159,10 +161,13 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int
     ) -> SplitTask | DataTask:
         """Standardise x and x*, and hold rows out."""
+        is_given = xstar is not None
         xstar, has = check_xstar(xstar, len(y))
-        mean, scale = _moments(xstar[has])
+        if is_given and not has.any():
+            warnings.warn("no row has x*: it has no effect", UserWarning, stacklevel=4)
+        mean, scale = _moments(xstar[has], "xstar")
         xs = np.where(has[:, None], (xstar - mean) / scale, 0).astype(np.float32)
-        self.mean_, self.scale_ = _moments(_dense(X))
+        self.mean_, self.scale_ = _moments(_dense(X), "X")
         x = self._standardised(X)
         train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
         rows = Batch(torch.from_numpy(x), torch.from_numpy(y))
@@ -212,8 +217,9 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
 
     def _standardised(self, X: Any) -> NDArray[np.float32]:
-        values: NDArray[np.float32] = ((_dense(X) - self.mean_) / self.scale_).astype(np.float32)
-        return values
+        with np.errstate(over="ignore"):
+            values = (_dense(X) - self.mean_) / self.scale_
+        return np.clip(values, -LARGEST, LARGEST).astype(np.float32)
 
     @torch.no_grad()
     def _outputs(self, X: Any) -> torch.Tensor:
@@ -290,7 +296,7 @@ class LupiRegressor(RegressorMixin, LupiEstimator):  # type: ignore[misc]
             xstar: (N, D) numbers, NaN where missing; None: the plain model, `no-xstar`.
         """
         X, y, self.encoder_ = fit_features(self, X, y, y_numeric=True)
-        self.y_mean_, self.y_scale_ = _moments(y.astype(np.float64))
+        self.y_mean_, self.y_scale_ = _moments(y.astype(np.float64), "y")
         self._fit(X, ((y - self.y_mean_) / self.y_scale_).astype(np.float32), None, xstar)
         return self
 
@@ -317,9 +323,16 @@ def _dense(X: Any) -> Array:
     return dense
 
 
-def _moments(values: Array) -> tuple[Any, Any]:
+def _moments(values: Array, name: str) -> tuple[Any, Any]:
     """Return mean and standard deviation of each column; 1 for constant columns."""
     if not len(values):
         return 0.0, 1.0
-    std = values.std(axis=0)
-    return values.mean(axis=0), np.where(std > 0, std, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, std = values.mean(axis=0), values.std(axis=0)
+    if not (np.isfinite(mean).all() and np.isfinite(std).all()):
+        largest = np.abs(values).max()
+        raise ValueError(
+            f"{name} has values up to {largest:.3g}, whose variance is too large for a float; "
+            "correct them, or divide the column by a constant"
+        )
+    return mean, np.where(std > 0, std, 1.0)

@@ -18,7 +18,7 @@ from lupi.loaders.files import list_columns, read_frame
 from lupi.loaders.split_columns import official_parts
 from lupi.loaders.tables.answers import Answers, answers_of
 from lupi.loaders.tables.cells import BadCells, read_numbers
-from lupi.loaders.tables.encoder import is_number, texts
+from lupi.loaders.tables.encoder import TOO_LARGE, is_number, texts
 from lupi.loaders.tables.parts import LabelledRows, design_of, division_of
 from lupi.loaders.tables.settings import Kind, TableSettings
 from lupi.loaders.tables.weights import check_class_weights, read_weights
@@ -253,7 +253,8 @@ def _kind(settings: TableSettings, target: "pd.Series[Any]") -> Kind:
 
 def _is_missing(target: "pd.Series[Any]", kind: Kind) -> NDArray[np.bool_]:
     if kind == "regression" and is_number(target):
-        return np.asarray(~np.isfinite(target.to_numpy(dtype=np.float64, na_value=np.nan)))
+        numbers = target.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(~(np.abs(numbers) < TOO_LARGE))
     return target.isna().to_numpy(dtype=np.bool_)
 
 

@@ -29,6 +29,8 @@ MIN_ROWS = 2
 """Categories in fewer rows than this count as other."""
 LARGEST = 10.0
 """Numbers are clipped at this many standard deviations."""
+TOO_LARGE = 1e150
+"""Numbers from here on count as missing, as infinity does: their squares are infinite."""
 CYCLES = (365.2425, 7.0, 1.0)
 """Days in a year, a week, a day."""
 
@@ -221,7 +223,7 @@ def _numbers(values: "pd.Series[Any]", name: str) -> Floats:
             f"column {name!r} is numeric, but has {format_value(values.iloc[row])} in row {row + 1}"
             "; correct it, or leave the cell empty"
         )
-    return np.where(np.isfinite(numbers), numbers, np.nan)
+    return np.where(np.abs(numbers) < TOO_LARGE, numbers, np.nan)
 
 
 def is_date(values: "pd.Series[Any]") -> bool:

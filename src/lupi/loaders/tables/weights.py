@@ -34,12 +34,12 @@ def read_weights(frame: "pd.DataFrame", part: Part, settings: TableSettings) -> 
     if not is_number(values):
         raise LupiError(f"weights: column {name!r} has {values.iloc[0]!r}; expected numbers")
     weights = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    bad = ~(np.isfinite(weights) & (weights >= 0))
+    bad = ~((weights < 1e30) & (weights >= 0))
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         raise LupiError(
             f"weights: column {name!r} is {weights[first]} in row {first + 1} of {part}, one of "
-            f"{bad.sum():,}; expected non-negative numbers: correct these rows, or leave "
+            f"{bad.sum():,}; expected numbers from 0 to 1e30: correct these rows, or leave "
             "them out"
         )
     return _some(weights, f"column {name!r} is 0 in all {part} rows")

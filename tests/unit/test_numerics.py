@@ -1,0 +1,131 @@
+"""Numbers that are none, too large or too few: a sentence, or a finite answer."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lupi
+
+BAD = [np.nan, np.inf, -np.inf, 1e300]
+
+
+def rows(n: int = 60) -> "pd.DataFrame":
+    a, b, late = np.random.default_rng(0).normal(size=(3, n))
+    sign = np.where(a > 0, "p", "n")
+    return pd.DataFrame({"a": a, "b": b, "late": late, "w": 1.0, "sign": sign, "sum": a + late})
+
+
+def compared(frame: "pd.DataFrame", folder: Path, target: str = "sign", **options: Any) -> Any:
+    unused = [name for name in ("sign", "sum", "w") if name not in (target, options.get("weights"))]
+    few = {"sizes": options.pop("sizes", [20]), "seeds": 1, "processes": 1, "quiet": True}
+    changes = {"train.epochs": 1, **options.pop("changes", {})}
+    done = lupi.compare(
+        frame,
+        target=target,
+        privileged="late",
+        ignore=unused,
+        arms=["no-xstar", "het-dropout"],
+        folder=folder,
+        changes=changes,
+        **few,
+        **options,
+    )
+    assert [run.failure for run in done.record.runs if run.failure] == []
+    return done
+
+
+def with_cell(column: str, value: float) -> "pd.DataFrame":
+    frame = rows()
+    frame.loc[3, column] = value
+    return frame
+
+
+@pytest.mark.parametrize("value", BAD)
+def test_a_bad_target_or_weight_is_named(tmp_path: Path, value: float) -> None:
+    with pytest.raises(lupi.LupiError, match=r"target 'sum' is missing or not finite in 1 of 60"):
+        compared(with_cell("sum", value), tmp_path, "sum")
+    with pytest.raises(lupi.LupiError, match=r"column 'w' is .* in row 4.*from 0 to 1e30"):
+        compared(with_cell("w", value), tmp_path, weights="w")
+
+
+def test_bad_cells_of_x_and_xstar_are_missing(tmp_path: Path) -> None:
+    frame = rows()
+    for row, value in enumerate(BAD):
+        frame.loc[row, "a"] = frame.loc[10 + row, "late"] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        done = compared(frame, tmp_path)
+    scores = [run.result["metrics"]["test"]["accuracy"] for run in done.record.runs]
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sign": "p"}, "target 'sign' is 'p' in every row; there is nothing to learn"),
+        ({"w": 0.0}, "column 'w' is 0 in all train rows"),
+    ],
+)
+def test_nothing_to_learn_is_a_sentence(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(lupi.LupiError, match=message):
+        compared(rows().assign(**change), tmp_path, weights="w")
+
+
+def test_one_row_and_no_xstar_at_all(tmp_path: Path) -> None:
+    with pytest.raises(lupi.LupiError, match="in every row; there is nothing to learn"):
+        compared(rows(1), tmp_path)
+    done = compared(rows().assign(late=np.nan), tmp_path)
+    assert "0 of 20" in str(done.record.facts)
+
+
+@pytest.mark.parametrize("precision", ["bf16-mixed", "64-true", "32-true"])
+def test_precisions_that_exist(tmp_path: Path, precision: str) -> None:
+    done = compared(rows(), tmp_path, changes={"train.precision": precision})
+    scores = [run.result["metrics"]["test"]["accuracy"] for run in done.record.runs]
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float64", "16-mixed", 16])
+def test_precisions_that_do_not_exist(tmp_path: Path, precision: Any) -> None:
+    with pytest.raises(lupi.LupiError, match=r"train.precision: got .*'32-true', '64-true' or 'bf"):
+        compared(rows(), tmp_path, changes={"train.precision": precision})
+
+
+X = np.random.default_rng(1).normal(size=(60, 3))
+Y = (X[:, 0] > 0).astype(int)
+XSTAR = X[:, :1] + X[:, 1:2]
+
+
+def put(values: Any, value: float) -> Any:
+    changed = np.array(values, dtype=float)
+    changed[0] = value
+    return changed
+
+
+@pytest.mark.parametrize("value", [1e39, 1e300, 1.7e308])
+def test_estimators_answer_with_finite_numbers(value: float) -> None:
+    classes = lupi.LupiClassifier(epochs=2).fit(X, Y, xstar=XSTAR)
+    assert np.isfinite(classes.predict_proba(put(X, value))).all()
+    numbers = lupi.LupiRegressor(epochs=2).fit(X, X[:, 0], xstar=XSTAR)
+    assert all(np.isfinite(part).all() for part in numbers.predict(put(X, value), return_std=True))
+
+
+def test_estimators_name_numbers_that_have_no_variance() -> None:
+    for name, given in (
+        ("X", (put(X, 1e300), X[:, 0], XSTAR)),
+        ("y", (X, put(X[:, 0], 1e300), XSTAR)),
+        ("xstar", (X, X[:, 0], put(XSTAR, 1e300))),
+    ):
+        with pytest.raises(ValueError, match=rf"^{name} has values up to 1e\+300"):
+            lupi.LupiRegressor(epochs=2).fit(given[0], given[1], xstar=given[2])
+
+
+def test_estimators_say_that_no_row_has_xstar() -> None:
+    with pytest.warns(UserWarning, match=r"no row has x\*"):
+        lupi.LupiClassifier(epochs=2).fit(X, Y, xstar=np.full((60, 2), np.nan))
