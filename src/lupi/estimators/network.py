@@ -218,8 +218,9 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _standardised(self, X: Any) -> NDArray[np.float32]:
         with np.errstate(over="ignore"):
-            values = (_dense(X) - self.mean_) / self.scale_
-        return np.clip(values, -LARGEST, LARGEST).astype(np.float32)
+            values: Array = (_dense(X) - self.mean_) / self.scale_
+        clipped: NDArray[np.float32] = np.clip(values, -LARGEST, LARGEST).astype(np.float32)
+        return clipped
 
     @torch.no_grad()
     def _outputs(self, X: Any) -> torch.Tensor:

@@ -33,6 +33,8 @@ Annotators = Literal["mean", "any"]
 Span = tuple[int, int]
 ELLIPSIS = re.compile(r"\[?(?:\.{3,}|…)\]?")
 WORDS = re.compile(r"[^\W_]+")
+MAX_SEARCH = 200_000_000
+"""Characters of a text times those of its snippets; a search for them takes seconds."""
 
 
 class BadRationaleError(ValueError):
@@ -197,7 +199,15 @@ def _find_snippets(
 ) -> list[Span]:
     """Return the places of each snippet: exact ones, or else by its words alone."""
     spans: list[Span] = []
-    for snippet in [entry] if isinstance(entry, str) else entry:
+    snippets = [entry] if isinstance(entry, str) else entry
+    if all(isinstance(snippet, str) for snippet in snippets):
+        snippets = list(dict.fromkeys(snippets))
+    if len(text) * sum(len(str(snippet)) for snippet in snippets) > MAX_SEARCH:
+        raise BadRationaleError(
+            f"{len(snippets):,} snippets are too many or too long for a text of {len(text):,} "
+            "characters; use spans"
+        )
+    for snippet in snippets:
         if not isinstance(snippet, str):
             raise BadRationaleError(f"expected snippets of the text, got {snippet!r}")
         found: list[Span] = []
