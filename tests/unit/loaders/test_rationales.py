@@ -152,7 +152,7 @@ def test_lists_that_are_no_json_are_named(cell: str) -> None:
 def test_snippets_that_would_be_searched_for_minutes_are_refused() -> None:
     text = "ab " * 20_000
     words = locate_words(text)
-    with pytest.raises(BadRationaleError, match="too many or too long .*use spans"):
+    with pytest.raises(BadRationaleError, match=r"too many or too long .*use spans"):
         mark_words(["ab " * 10_000 + "x"], "snippets", text, words, "mean")
     marks = mark_words(["ab"] * 2000, "snippets", text, words, "mean")
     assert marks is not None
