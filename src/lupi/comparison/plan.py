@@ -94,7 +94,8 @@ def make_plan(settings: ComparisonSettings, max_seeds: int | None = None) -> Pla
                 _check_arm(trial, largest, candidate.name, loader)
     assert task is not None
     _check_paper(settings, [arm.name for arm in arms])
-    runs.sort(key=lambda pair: (pair[0].seed, -pair[0].size))
+    places = {seed: place for place, seed in enumerate(seeds)}
+    runs.sort(key=lambda pair: (places[pair[0].seed], -pair[0].size))
     is_open = max_seeds is not None
     looks = Looks.until_decided(len(seeds)) if is_open else Looks((len(seeds),))
     look = check_data(task, largest, seeds[0])

@@ -84,7 +84,8 @@ class ComparisonSettings(Settings):
     sizes: tuple[int, ...] = Field(min_length=1)
     """Numbers of training rows; smaller sets are subsets of larger ones."""
     seeds: tuple[int, ...] = Field(min_length=1)
-    """A list of seeds, or their number: 8 means 0 to 7."""
+    """A list of seeds, or their number: 8 means 0 to 7. Add new ones at the end: an earlier look
+    at the results saw the first ones."""
     margin: float | None = Field(None, gt=0, allow_inf_nan=False)
     """Differences below this are negligible: 0.01 is one point of accuracy. By default one point,
     or 1 % of the plain model's score for metrics such as errors."""
@@ -116,6 +117,11 @@ class ComparisonSettings(Settings):
     def _distinct(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if len(set(value)) < len(value):
             raise ValueError("duplicate value: each may be given once")
+        return value
+
+    @field_validator("sizes")
+    @classmethod
+    def _in_order(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(sorted(value))
 
     @model_validator(mode="after")

@@ -44,7 +44,7 @@ ABOUT_XSTAR = Voice(
     is_about_xstar=True,
     plain="the plain model",
     add_seeds="run the comparison with more seeds",
-    confirm="confirm it with fresh seeds (`lupi compare --confirm`)",
+    confirm="confirm it with fresh seeds",
     plan="plan the seeds for the smallest gain that matters (`lupi plan`)",
 )
 

@@ -7,7 +7,7 @@ from lupi.errors import LupiError
 from lupi.records import Arm, Metric
 from lupi.verdict.scores import read_scores
 
-from .comparisons import comparison, result
+from .comparisons import around, comparison, result
 
 
 def test_scores_by_seed_and_common_seeds() -> None:
@@ -93,3 +93,9 @@ def test_a_plan_that_contradicts_itself_is_an_error() -> None:
         read_scores(replace(record, arms=[Arm("other", "no-xstar")]))
     with pytest.raises(LupiError, match="names an arm twice"):
         read_scores(replace(record, arms=[*record.arms, *record.arms]))
+
+
+def test_seeds_count_in_the_order_of_the_plan() -> None:
+    """They were sorted, so a seed that was added below the first ones changed an earlier look."""
+    record = comparison({"no-xstar": {75: around(0.5, 3)}})
+    assert read_scores(replace(record, runs=record.runs[::-1])).seeds == (2, 1, 0)

@@ -188,7 +188,7 @@ def test_several_methods_are_counted_and_the_best_of_them_is_not_believed_blindl
     }
     words = summarise(comparison(results)).statement
     assert words.exact.startswith("x* helps distillation (1 of 2 arms with this verdict): +10.0")
-    assert any("chosen among 2 arms" in note and "--confirm" in note for note in words.notes)
+    assert any("chosen among 2 arms" in note and "fresh seeds" in note for note in words.notes)
 
 
 def test_failures_that_clean_seeds_can_not_exclude_are_said() -> None:
