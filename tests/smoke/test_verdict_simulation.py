@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import verdict
+import verdict_errors as verdict
 
 SLACK = 3 * np.sqrt(0.05 * 0.95 / 150)
 

@@ -1,6 +1,6 @@
 """Check the verdict by simulation: wrong claims, power, coverage, and other rules on the same data.
 
-    python benchmarks/verdict.py --trials 2000
+    python benchmarks/verdict_errors.py --trials 2000
 
 prints the tables of docs/verdict.md and docs/judge.md.
 """
