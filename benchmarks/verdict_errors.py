@@ -149,9 +149,9 @@ def pool_scores(pool: Pool, n_seeds: int, rng: np.random.Generator) -> Floats:
         train = order[n_test : n_test + n]
         test = order[:n_test] if n_test else np.arange(N_POOL, n_rows)
         for arm in range(2):
-            ridge = np.full(inputs[arm].shape[1], 1.0)
+            ridge: Floats = np.full(inputs[arm].shape[1], 1.0)
             if pool.kind == "strong penalties":
-                ridge = n * pulls[arm] / 4
+                ridge = np.asarray(n * pulls[arm] / 4, np.float64)
             found = _fit(inputs[arm][train], targets[arm][train], weights[arm][train], ridge)
             scores[arm, seed] = -np.mean((inputs[arm][test] @ found - y[test]) ** 2)
     return scores
@@ -159,8 +159,8 @@ def pool_scores(pool: Pool, n_seeds: int, rng: np.random.Generator) -> Floats:
 
 def _fit(x: Floats, y: Floats, weights: Floats, ridge: Floats) -> Floats:
     weighted = x * weights[:, None]
-    found: Floats = np.linalg.solve(weighted.T @ x + np.diag(ridge), weighted.T @ y)
-    return found
+    found = np.linalg.solve(weighted.T @ x + np.diag(ridge), weighted.T @ y)
+    return np.asarray(found, np.float64)
 
 
 def wrong_on_pools(pool: Pool, n_seeds: int, n_trials: int) -> tuple[float, float]:
@@ -297,7 +297,7 @@ def _epsilon(ours: Floats, plain: Floats, rng: np.random.Generator) -> float:
     resampled = _violation(ours[picks[0]], plain[picks[1]])
     scale = np.sqrt(n / 2)
     spread = float(np.std(scale * (resampled - observed)))
-    return min(1.0, max(0.0, observed - spread * float(stats.norm.ppf(0.05)) / scale))
+    return float(np.clip(observed - spread * stats.norm.ppf(0.05) / scale, 0.0, 1.0))
 
 
 def _violation(ours: Floats, plain: Floats) -> Floats:
@@ -334,7 +334,8 @@ def rival(name: str, n_trials: int, n_seeds: int = 8) -> list[str]:
             ten += any(min(test.p_better, test.p_worse) <= ALPHA / 2 for test in found)
         else:
             ten += any(rule(arm, noise[0], 0.0, rng)[0] for arm in noise[1:])
-        shared += rule(*pool_scores(pool, n_seeds, rng), correlation, rng)[0]
+        ours, plain = pool_scores(pool, n_seeds, rng)
+        shared += rule(ours, plain, correlation, rng)[0]
         alone += rule(noise[0] + 1.0, noise[1], 0.0, rng)[0]
         of_seeds = rng.normal(0, 2.0, size=n_seeds)
         paired += rule(noise[0] + 1.0 + of_seeds, noise[1] + of_seeds, 0.0, rng)[0]
