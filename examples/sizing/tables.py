@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from measure import kind, paper_files
 
 from lupi.comparison.settings import ArmSettings, ComparisonSettings
-from lupi.methods.registry import find_method
 from lupi.settings import merge
 from lupi.train.settings import TrainSettings
 
@@ -50,11 +49,9 @@ class Run(NamedTuple):
     flops: float
 
 
-def variants(arm: ArmSettings) -> int:
+def variants(settings: ComparisonSettings, key: str) -> int:
     """Count the arms that one stands for: fractions of x*, and controls of those with any."""
-    uses_xstar = find_method(arm.method).uses_xstar
-    fractions = set(arm.xstar_fracs) or {arm.xstar_frac}
-    return sum(1 + (len(arm.controls) if uses_xstar and frac else 0) for frac in fractions)
+    return sum(named.key == key for named in settings.named_arms())
 
 
 def training(settings: ComparisonSettings, arm: ArmSettings, size: int) -> TrainSettings:
@@ -66,7 +63,7 @@ def training(settings: ComparisonSettings, arm: ArmSettings, size: int) -> Train
 def runs(settings: ComparisonSettings, n_seeds: int) -> Iterator[Run]:
     """Yield the runs of a file, each with as many epochs as it may have at most."""
     crops = 11 if getattr(settings.task, "test_crops", None) == "ten" else 1
-    for arm in settings.arms.values():
+    for key, arm in settings.arms.items():
         cost = MEASURED["kinds"][kind(arm, merge(settings.network, arm.network))]
         for size in settings.sizes:
             flops = crops * N_TEST * cost["inference_flops"]
@@ -74,7 +71,7 @@ def runs(settings: ComparisonSettings, n_seeds: int) -> Iterator[Run]:
                 epochs = stage["epochs"] or training(settings, arm, size).epochs
                 looked_at = (N_VAL + N_REESTIMATED) * cost["inference_flops"]
                 flops += epochs * (size * stage["flops"] + looked_at)
-            yield from [Run(size, flops)] * (variants(arm) * n_seeds)
+            yield from [Run(size, flops)] * (variants(settings, key) * n_seeds)
 
 
 def hours(flops: float, gpu: Gpu) -> float:

@@ -46,7 +46,7 @@ def test_printed_settings_stand_for_the_same_comparison(reviews: str, here: Here
         "target": "label",
         "rationale": ["spans"],
     }
-    assert raw["sizes"] == [50]
+    assert raw["sizes"] == [20, 40, 80]
     assert raw["arms"]["het-dropout"]["controls"] == ["shuffled", "random"]
     Path("reviews.yaml").write_text(printed)
     assert here("compare", "reviews.yaml", "--print-settings")[1] == printed

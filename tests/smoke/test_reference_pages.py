@@ -33,7 +33,7 @@ def test_every_task_method_and_model_has_a_table() -> None:
     listed = {(kind, name) for kind, *names in TABLES for name in names}
     single = {kind for kind, *names in TABLES if not names}
     assert single == set(reference.SINGLE)
-    for name in set(task_names()) - {"own"}:  # the user's own
+    for name in set(task_names()) - {"custom"}:  # the user's own
         assert ("task", name) in listed, name
     with_settings = {name for name, cls in learners().items() if cls.Settings.model_fields}
     assert {name for kind, name in listed if kind == "method"} == with_settings
