@@ -116,3 +116,12 @@ def test_facts_are_recorded(tmp_path: Path) -> None:
     write_comparison(tmp_path, {}, plan.arms, plan.metric, [], facts=plan.facts)
     assert tuple(read_comparison(tmp_path).facts) == plan.facts
     assert plan.facts[0].about == "x"
+
+
+def test_words_follow_the_numbers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = [[*row[:5], f"{rng.normal():.3f}", f"{rng.normal():.3f}", *row[7:]] for row in rows()]
+    task = TableTask(settings_of(write_csv(tmp_path / "a.csv", made)), TableNetworkSettings())
+    assert texts(check_data(task.for_run(60, 0), 60, 0))["x* and y"].startswith(
+        "x* does not predict y (R2 "
+    )
