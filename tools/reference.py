@@ -103,6 +103,8 @@ def methods_table() -> str:
     for facts in list_facts():
         uses = "at test, too" if facts.sees_xstar_at_test else "yes" if facts.uses_xstar else "no"
         page = DOCS / f"methods/{facts.name}.md"
+        if facts.name.endswith("-official"):
+            page = DOCS / "methods/official.md"
         name = f"[`{facts.name}`]({page.name})" if page.exists() else f"`{facts.name}`"
         kinds = ", ".join(facts.kinds) if facts.uses_xstar else ""
         lines.append(f"| {name} | {uses} | {kinds} | {_cell(facts.summary)} |")

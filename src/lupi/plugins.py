@@ -26,7 +26,13 @@ Group = Literal["lupi.tasks", "lupi.methods", "lupi.commands", "lupi.configs"]
 
 IN_LUPI_PAPER: dict[Group, tuple[str, ...]] = {
     "lupi.tasks": ("translation",),
-    "lupi.methods": ("imagination",),
+    "lupi.methods": (
+        "imagination",
+        "het-dropout-official",
+        "info-dropout-official",
+        "hallucination-official",
+        "miml-fcn-official",
+    ),
     "lupi.commands": ("translate", "bounds"),
     "lupi.configs": ("multi30k", "paper", "tiny"),
 }

@@ -31,7 +31,7 @@ def list_facts() -> list[MethodFacts]:
     base = _classes(_ROOT / "core/method.py", {})
     methods: dict[str, dict[str, Any]] = {}
     for path in [*sorted((_ROOT / "methods").rglob("*.py")), *_plugin_files()]:
-        methods |= _classes(path, base)
+        methods |= _classes(path, {**base, **methods})
     found = sorted(_facts(methods), key=lambda facts: facts.name)
     return [*found, *_facts(_classes(_ROOT / "classical/models.py", {}))]
 

@@ -99,7 +99,7 @@ REGION_PRIOR = RegionPrior(inside=0, outside=1)
 
 def _check_region_noise(noise: Mapping[str, Any]) -> None:
     """Raise an error for options without effect on the noise of a region."""
-    for name in ("beta", "penalty", "budget", "reading"):
+    for name in ("beta", "penalty", "budget"):
         if name in noise:
             raise LupiError(f"attach: {name} has no effect on a region, which trains no h*")
     if not callable(noise.get("prior", REGION_PRIOR)):

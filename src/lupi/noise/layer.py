@@ -30,9 +30,6 @@ Distribution = Literal["gaussian", "bernoulli"]
 Form = Literal["multiplicative", "additive"]
 Missing = Literal["mean", "prior", "none"]
 Budget = Literal["none", "example", "batch"]
-ReadingName = Literal["paper", "official", "official-translation"]
-"""paper: as above. official: the authors' code, where ReLU(h*) is the log-variance and the penalty
-is beta * norm of sigma over batch and sites; official-translation: the same without the ReLU."""
 PenaltyName = Literal["kl", "l2-squared", "huber", "l2", "l1"]
 
 LOGVAR_MIN, LOGVAR_MAX = -10.0, 7.0
@@ -264,7 +261,6 @@ class HeteroscedasticDropout(nn.Module):
         form: `multiplicative`, or `additive` for noise on logits or outputs.
         n_samples: Draws per example. The output, and everything after it, then has
             n_samples * B rows; rows that were already repeated are not repeated again.
-        reading: `paper`, or `official` for the authors' code.
         layout: Layout of the activations; by default (B, C), (B, T, C) or (B, C, H, W).
     """
 
@@ -281,7 +277,6 @@ class HeteroscedasticDropout(nn.Module):
         distribution: Distribution = "gaussian",
         form: Form = "multiplicative",
         n_samples: int = 1,
-        reading: ReadingName = "paper",
         layout: Layout | None = None,
     ) -> None:
         super().__init__()
@@ -289,8 +284,6 @@ class HeteroscedasticDropout(nn.Module):
             raise ValueError(f"prior: got {prior!r}, expected a finite variance >= 0")
         if beta < 0 or n_samples < 1:
             raise ValueError(f"got beta={beta}, n_samples={n_samples}; expected >= 0 and >= 1")
-        if reading != "paper" and hstar is None:
-            raise ValueError(f"reading: {reading} has no prior: it needs an hstar")
         if distribution == "bernoulli" and hstar is not None:
             raise ValueError("distribution: bernoulli gives h* no gradient; omit `hstar`")
         self.hstar = hstar
@@ -298,13 +291,12 @@ class HeteroscedasticDropout(nn.Module):
         self.beta = beta if hstar is not None else 0.0
         self.divergence: PenaltyName = penalty
         PENALTIES[penalty]  # raises for an unknown name
-        self.budget: Budget = budget if reading == "paper" else "none"
+        self.budget: Budget = budget
         self.missing: Missing = missing
         self.draw = draw
         self.distribution: Distribution = distribution
         self.form: Form = form
         self.n_samples = n_samples
-        self.reading: ReadingName = reading
         self.layout = layout
         self.strength = 1.0
         """Factor of the variance, below 1 during warm-up."""
@@ -362,16 +354,18 @@ class HeteroscedasticDropout(nn.Module):
                 logvar = prior.expand(len(xstar), *prior.shape[1:])
             else:
                 offset = fit_to(self.hstar(xstar), h, layout)
-                if self.reading == "paper":
-                    offset = prior + offset
-                elif self.reading == "official":
-                    offset = offset.relu()
-                logvar = offset.nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
+                logvar = (
+                    self.log_variance(offset, prior).nan_to_num().clamp(-LOGVAR_LIMIT, LOGVAR_LIMIT)
+                )
                 logvar = keep_budget(logvar, prior, has, self.budget)
             if not every:
                 logvar = self._fill_missing(logvar, prior, has)
                 prior = torch.where(over_rows(has, logvar), prior, logvar)
             return Variance(logvar, logvar - prior, has)
+
+    def log_variance(self, offset: Tensor, prior: Tensor) -> Tensor:
+        """Return the log-variance for the output of h*: an offset from the log-prior."""
+        return prior + offset
 
     def _fill_missing(self, logvar: Tensor, prior: Tensor, has: Tensor) -> Tensor:
         """Replace the log-variance of rows without x*: all that happens to them happens here."""
@@ -390,15 +384,8 @@ class HeteroscedasticDropout(nn.Module):
         has = variances[0].has_xstar
         if self.beta == 0:
             return variances[0].logvar.new_zeros(len(has))
-        if self.reading == "paper":
-            each = [PENALTIES[self.divergence](v.offset.flatten(1)) for v in variances]
-            return self.beta * sum(each[1:], each[0])
-        sigmas = [
-            (torch.exp(0.5 * bounded(v.logvar)) * over_rows(has, v.logvar)).flatten(1)
-            for v in variances
-        ]
-        norm: Tensor = torch.linalg.vector_norm(torch.cat(sigmas, 1))
-        return self.beta * norm * has  # not a mean over rows: it grows with the batch size
+        each = [PENALTIES[self.divergence](v.offset.flatten(1)) for v in variances]
+        return self.beta * sum(each[1:], each[0])
 
     def _log_prior(self, xstar: Tensor, h: Tensor, layout: Layout) -> Tensor:
         """Return log h0: of each row, or of all rows at once if it is a number."""

@@ -39,11 +39,6 @@ def test_divergence_of_half_the_noise() -> None:
     assert divergence(method) == pytest.approx(expected, rel=1e-5)
 
 
-def test_official_reading_divides_by_the_batch_size() -> None:
-    expected = 3 / 5 * UNITS * math.log(0.301 / ALPHA)
-    assert divergence(build(reading="official")) == pytest.approx(expected, rel=1e-5)
-
-
 def test_the_most_noise_costs_nothing() -> None:
     method = build()
     for layer in method.alphas:

@@ -22,11 +22,10 @@ def build(**settings: object) -> MimlFcn:
     """Build a method whose slack is the same for every x*."""
     task = PlainTask()
     method = MimlFcn(task.network(), task, MimlFcnSettings.parse(settings, "settings"))
-    if method.settings.reading == "paper":
-        last = method.slack[-1]
-        assert isinstance(last, nn.Linear)
-        nn.init.zeros_(last.weight)
-        nn.init.constant_(last.bias, 0.4)
+    last = method.slack[-1]
+    assert isinstance(last, nn.Linear)
+    nn.init.zeros_(last.weight)
+    nn.init.constant_(last.bias, 0.4)
     return method.train()
 
 
@@ -70,18 +69,6 @@ def test_slack_is_never_negative() -> None:
     nn.init.constant_(last.bias, -5.0)
     slack = method._slack(torch.zeros(3, 6), torch.randn(3, 2))
     assert (slack > 0).all()
-
-
-def test_official_reading_knows_no_xstar() -> None:
-    method, batch = build(reading="official", weight=0.01), a_batch()
-    assert batch.xstar is not None
-    output = method.net(batch.x)
-    task = method.task.example_loss(output, batch.y).mean()
-    expected = task + 0.01 * (task - output.amax(1).sum()) ** 2
-    total = losses_of(method, batch).total
-    assert total.item() == pytest.approx(expected.item(), rel=1e-6)
-    assert torch.equal(total, losses_of(method, batch._replace(xstar=batch.xstar.roll(1, 0))).total)
-    assert len(list(method.parameters())) == len(list(method.net.parameters()))
 
 
 def test_slack_of_a_region_sees_the_object_alone_and_does_not_move_the_convolutions() -> None:

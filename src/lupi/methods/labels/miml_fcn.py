@@ -11,7 +11,7 @@ Sener, Savarese, CVPR 2018. Deviations: the slack network fits the losses at ful
 gradient multiplied by 1e-8 it would not learn), and does not train the convolutions.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -30,9 +30,6 @@ class MimlFcnSettings(Settings):
     weight: float = Field(0.1, ge=0)
     """Weight of the squared distance between loss and slack in the student's loss. The CVPR 2018
     paper uses 1e-8."""
-    reading: Literal["paper", "official"] = "paper"
-    """`official`: as in the code of the CVPR 2018 paper, where the slack is the sum of the
-    student's own largest outputs over the batch, and x* is not used."""
 
 
 class MimlFcn(Method):
@@ -50,21 +47,16 @@ class MimlFcn(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: MimlFcnSettings) -> None:
         super().__init__(net, task, settings)
-        if settings.reading == "paper":
-            n_in = task.xstar_dim
-            if task.xstar_kind == "region":
-                check_trunk(net, "miml-fcn")
-                n_in = trunk_features(net, task.example()).shape[1]
-            self.slack = head_like(net, task.example(), n_in, 1)
+        n_in = task.xstar_dim
+        if task.xstar_kind == "region":
+            check_trunk(net, "miml-fcn")
+            n_in = trunk_features(net, task.example()).shape[1]
+        self.slack = head_like(net, task.example(), n_in, 1)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss, its distance from the slack, and the fit of the slack."""
         output = self.net(batch.x)
         each = self.task.example_loss(output, batch.y)  # (B,)
-        if self.settings.reading == "official":
-            gap = each.mean() - output.amax(1).sum()
-            squared = RowLoss(gap.square().expand_as(each), self.settings.weight)
-            return {"task": RowLoss(each), "slack": squared}
         xstar, has = batch.privileged()
         distance = fit = each.new_zeros(0)
         if has.any():

@@ -31,8 +31,7 @@ from lupi.noise.layer import Prior, RegionPrior, dropout_variance
 from lupi.noise.sites import Site, SiteShape, find_sites, site_module, site_shapes, sites_for_noise
 from lupi.search import Range, Space
 
-OF_THE_LAYER = {"beta", "penalty", "budget", "missing", "draw", "distribution", "form"}
-OF_THE_LAYER |= {"n_samples", "reading"}
+OF_THE_LAYER = {"beta", "penalty", "budget", "missing", "draw", "distribution", "form", "n_samples"}
 """Settings that are options of `HeteroscedasticDropout`."""
 
 

@@ -13,7 +13,6 @@ from lupi.noise.layer import (
     Form,
     Missing,
     PenaltyName,
-    ReadingName,
     RegionPrior,
     check_draw,
 )
@@ -86,9 +85,6 @@ class HetDropoutSettings(Settings):
     """Whether each channel has its own variance (sites with places)."""
     kernel: Literal[1, 3, 5] = 1
     """Kernel size of h* over x*; 1 means the place itself (sites with places)."""
-    reading: ReadingName = "paper"
-    """`official`: as in the authors' code, with ReLU log-variance and penalty beta * ||sigma||;
-    `official-translation`: as in their translation code, without ReLU."""
     curriculum: Literal[False] | Curriculum = False
     """Train in stages, as the paper does with 600K images: `true`, or settings of the stages."""
 
@@ -100,7 +96,7 @@ class HetDropoutSettings(Settings):
     @property
     def has_hstar(self) -> bool:
         """Whether there is a network h*."""
-        return self.learn or self.reading != "paper"
+        return self.learn
 
 
 def check_effects(
@@ -134,8 +130,6 @@ def check_effects(
         of_hstar = ["beta", "penalty", "budget", "hstar_lr", "hstar_weight_decay"]
         of_hstar += ["sees_words", "per_channel", "kernel", "fc_input", "xstar_pass_frac"]
         _refuse(s, of_hstar, "without h* (learn: false)")
-    if s.reading != "paper":
-        _refuse(s, ["prior", "penalty", "budget"], f"with reading: {s.reading}")
     if not (is_region and placed):
         _refuse(s, ["per_channel", "kernel"], "without a site whose places x* marks")
     if not (of_words and placed):

@@ -11,7 +11,7 @@ attached to any site; the paper uses the layer's input.
 """
 
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -35,9 +35,6 @@ class InfoDropoutSettings(Settings):
     """Weight of the divergence."""
     alpha_max: float = Field(0.3, gt=0, le=5)
     """Maximum standard deviation of log z."""
-    reading: Literal["paper", "official"] = "paper"
-    """`official`: as in the code of the CVPR 2018 paper, the divergence is divided by the batch
-    size instead of the number of training rows."""
 
 
 class InfoDropout(Method):
@@ -65,10 +62,13 @@ class InfoDropout(Method):
         noises = {name: partial(self._noise, name, divergences) for name in self._sites}
         with attached(self._sites, noises):
             output = self.net(batch.x)
-        s = self.settings
-        n = len(batch.y) if s.reading == "official" else self.n_rows or len(batch.y)
-        divergence = RowLoss(torch.stack(divergences).sum(0), s.beta / n)
+        weight = self.settings.beta / self._n_rows(batch)
+        divergence = RowLoss(torch.stack(divergences).sum(0), weight)
         return {"task": self.task_loss(output, batch), "divergence": divergence}
+
+    def _n_rows(self, batch: Batch) -> int:
+        """Return the number of training rows, which divides the divergence."""
+        return self.n_rows or len(batch.y)
 
     def _noise(self, name: str, divergences: list[Tensor], h: Tensor) -> Tensor:
         """Return h with noise; append the site's divergence (B,), a sum over units, to the list."""

@@ -10,7 +10,7 @@ the hallucination loss compares the first fully connected layers. The value of g
 """
 
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -30,8 +30,6 @@ class HallucinationSettings(Settings):
 
     gamma: float = Field(10.0, ge=0)
     """Weight of the hallucination loss; the paper recommends about ten times any other loss."""
-    reading: Literal["paper", "official"] = "paper"
-    """`official`: as in the CVPR 2018 code, the loss is summed over the batch and also trains d."""
 
 
 class HallucinationStudent(nn.Module):
@@ -105,12 +103,10 @@ class Hallucination(Method):
                 output = self._output_of_xstar(batch.x[has], xstar[has])
             of_xstar = self._losses(batch.y[has], output, (own[has] + output) / 2)
             distance = self._distance(imagined[0][has], real[0])
-        is_sum = self.settings.reading == "official"
-        gamma = self.settings.gamma * (len(distance) if is_sum else 1)
         return {
             "task": RowLoss(of_x),
             "xstar": RowLoss(of_xstar, only_xstar=True),
-            "hallucination": RowLoss(distance, gamma, only_xstar=True),
+            "hallucination": RowLoss(distance, self.settings.gamma, only_xstar=True),
         }
 
     def _losses(self, y: Tensor, *outputs: Tensor) -> Tensor:
@@ -129,6 +125,10 @@ class Hallucination(Method):
         return output
 
     def _distance(self, imagined: Tensor, real: Tensor) -> Tensor:
-        """Compare activations (n, units) after the ReLU; as in the paper, x* gets no gradient."""
-        target = real if self.settings.reading == "official" else real.detach()
+        """Compare activations (n, units) after the ReLU."""
+        target = self._target(real)
         return (imagined.relu().sigmoid() - target.relu().sigmoid()).square().sum(1)
+
+    def _target(self, real: Tensor) -> Tensor:
+        """Return what is imitated; as in the paper, x* gets no gradient."""
+        return real.detach()
