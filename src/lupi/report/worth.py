@@ -8,6 +8,8 @@ from lupi.verdict.worth import Estimate, Mix, Surface
 
 EVEN = 0.95
 """From this share on, all x* are worth about the same."""
+STEADY = 0.1
+"""Up to this fade, x* is worth about the same at all sizes."""
 
 
 def worth_sentences(surface: Surface, n: int | None = None) -> Iterator[str]:
@@ -26,16 +28,21 @@ def worth_sentences(surface: Surface, n: int | None = None) -> Iterator[str]:
             "Buy labels."
         )
         return
-    if surface.parameters[4] >= EVEN:
+    share, fade = surface.parameters[4:]
+    if share >= EVEN and fade <= STEADY:
         yield f"One x* is worth {_labels(worth)}."
     else:
         yield f"With x* for all of {n:,} rows, one x* is worth {_labels(worth)}."
+    if share < EVEN:
         part = max(1, n // 4)
         first, rest = surface.worth(n, 0, part), surface.worth(n, part, n)
         yield (
             f"The first {part:,} are worth {first.value:.1f} labels each, "
             f"the other {n - part:,} {rest.value:.1f}."
         )
+    if fade > STEADY and n > surface.smallest_n:
+        fewest = surface.smallest_n
+        yield f"With {fewest:,} rows, one x* is worth {_labels(surface.worth(fewest))}."
     yield (
         f"Measured with {surface.arm} against {surface.plain}, {surface.n_seeds} seeds, "
         f"{surface.smallest_n:,} to {surface.largest_n:,} rows."

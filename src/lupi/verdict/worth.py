@@ -1,13 +1,14 @@
 """What is x* worth, in labels? A surface of scores over labels and x*, and the best mix to buy.
 
-    score(n, m) = limit - scale * e^(-power),    e = n * (1 + rate * (m / n)^share)
+    score(n, m) = limit - scale * e^(-power)
+    e = n * (1 + rate * (m / n)^share * (n / 100)^-fade)
 
 n rows have a label, m of them x*; e is the number of labels without x* that reach the same score.
-So x* is worth `e - n` labels. With share = 1 every x* is worth `rate` labels; below 1 the first
-ones are worth more than the last. Twice the labels and twice the x* are twice the effective labels:
-the label-saving factor depends on the fraction of rows with x*, not on n.
+So x* is worth `e - n` labels. With share = 1 every x* is worth the same; below 1 the first ones are
+worth more than the last. With fade = 0 the label-saving factor depends on the fraction of rows with
+x*, not on n; above 0, x* is worth less where there are more labels.
 
-The five parameters are fitted to the mean score of each (n, m) by weighted least squares. Intervals
+The six parameters are fitted to the mean score of each (n, m) by weighted least squares. Intervals
 come from resampling seeds, widened by what the surface misses. A surface that does not fit gives no
 answers, and nothing is predicted beyond twice the largest n that was measured.
 """
@@ -32,7 +33,7 @@ MISFIT_LEVEL = 0.01
 """The surface is refused if the points would deviate this much with a lower probability."""
 REACH = 2.0
 """Predictions go to this multiple of the largest measured n."""
-N_PARAMETERS = 5
+N_PARAMETERS = 6
 LEAST_SEEDS = 3
 
 
@@ -88,9 +89,9 @@ class Surface:
     plain: str
     """Arm without x*."""
     parameters: Floats
-    """limit, log scale, power, rate, share."""
+    """limit, log scale, power, rate, share, fade."""
     resampled: Floats = field(repr=False)
-    """(N_RESAMPLES, 5): the parameters fitted to resampled seeds."""
+    """(N_RESAMPLES, 6): the parameters fitted to resampled seeds."""
     misfit: float
     """Standard deviation of the true scores around the surface, as far as noise does not explain
     the deviations."""
@@ -225,8 +226,8 @@ class Surface:
 def _effective(parameters: Floats, n: object, m: object) -> Floats:
     """Return the number of labels without x* that reach the same score."""
     labels, annotated = np.asarray(n, np.float64), np.asarray(m, np.float64)
-    rate, share = parameters[..., 3], parameters[..., 4]
-    result: Floats = labels * (1 + rate * (annotated / labels) ** share)
+    rate, share, fade = (parameters[..., i] for i in (3, 4, 5))
+    result: Floats = labels * (1 + rate * (annotated / labels) ** share * (labels / 100) ** -fade)
     return result
 
 
@@ -300,17 +301,20 @@ def _least_squares(
     from scipy.optimize import least_squares
 
     best, spread = float(means.max()), float(np.ptp(means)) or 1e-3
-    low = np.array([best - 0.5 * spread, np.log(spread) - 7, 0.05, 0.0, 0.2 if bent else 1 - 1e-9])
-    high = np.array([min(top, best + 20 * spread), np.log(spread) + 5, 2.0, 50.0, 1.0])
+    low = np.array(
+        [best - 0.5 * spread, np.log(spread) - 7, 0.05, 0.0, 0.1 if bent else 1 - 1e-9, 0.0]
+    )
+    high = np.array([min(top, best + 20 * spread), np.log(spread) + 5, 2.0, 50.0, 1.0, 2.0])
     high[0] = max(high[0], low[0] + 1e-6)
     starts = (
         [start]
         if start is not None
         else [
-            np.array([best + gap * spread, np.log(spread), power, rate, 0.9])
+            np.array([best + gap * spread, np.log(spread), power, rate, 0.9, fade])
             for gap in (0.05, 0.5)
             for power in (0.3, 0.8)
             for rate in (0.1, 2.0)
+            for fade in (0.1, 1.0)
         ]
     )
 
@@ -327,9 +331,13 @@ def _least_squares(
 
 
 def _precision(table: Floats) -> Floats:
-    """Return 1 / standard error of the mean of each point, with one spread for all."""
+    """Return 1 / standard error of the mean of each point, with one spread for all.
+
+    The spread is that around the mean of each seed: a seed's easy or hard rows shift all points.
+    """
     counts = np.isfinite(table).sum(0)
-    spread = np.sqrt(np.nanmean(np.nanvar(table, 0) * counts / np.maximum(counts - 1, 1)))
+    within = table - np.nanmean(table, 1, keepdims=True)
+    spread = np.sqrt(np.nanmean(np.nanvar(within, 0) * counts / np.maximum(counts - 1, 1)))
     result: Floats = np.sqrt(counts) / max(float(spread), 1e-9)
     return result
 
