@@ -48,7 +48,8 @@ def paper_files() -> Iterator[tuple[str, ComparisonSettings]]:
 def kind(arm: ArmSettings, network: dict[str, Any]) -> str:
     """Name what decides the cost of a step: the method, and what is unusual about the rest."""
     extra = [network["name"]] if network["name"] != "vgg16-bn" else []
-    return " ".join([arm.method, *extra, *(["curriculum"] if "curriculum" in arm.settings else [])])
+    method = arm.method.removesuffix("-official")  # the same steps
+    return " ".join([method, *extra, *(["curriculum"] if "curriculum" in arm.settings else [])])
 
 
 def build(method: str, settings: dict[str, Any], network: dict[str, Any]) -> tuple[Method, Batch]:

@@ -82,7 +82,7 @@ def test_until_decided(here: Here, settings: str) -> None:
 def test_an_underpowered_plan_is_said_before_the_first_run(here: Here, settings: str) -> None:
     """It ran for minutes before it said so."""
     said = here("compare", settings, *SHORT)[2]
-    assert "underpowered: 1 seeds can't give a verdict on x*; it needs at least 6" in said
+    assert "underpowered: 1 seed can't give a verdict on x*; it needs at least 6" in said
     assert said.index("underpowered") < said.index("runs to do")
 
 

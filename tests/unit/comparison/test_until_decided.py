@@ -75,7 +75,7 @@ def test_seeds_are_added_only_where_they_are_needed(tmp_path: Path) -> None:
     run_plan(plan(max_seeds=12, margin=0.0001), tmp_path, made_up(large_at_20))
     counts = n_seeds(tmp_path)
     # The size without an effect does not delay the clear answer of the other one.
-    assert {counts[arm, 20] for arm in ("no-xstar", "het-dropout")} == {7}
+    assert {counts[arm, 20] for arm in ("no-xstar", "het-dropout")} == {9}
     assert {counts[arm, 40] for arm in ("no-xstar", "het-dropout/shuffled")} == {12}
 
 

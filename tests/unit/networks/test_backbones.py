@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import ViTConfig, ViTModel
 
 from conftest import digits_task
 from lupi.errors import LupiError
@@ -12,7 +11,10 @@ from lupi.methods.registry import build_method
 from lupi.networks.backbones import empty_backbone, find_backbone, load_backbone, maps_shape
 from lupi.networks.map_student import MapStudent
 
-TINY = ViTConfig(
+transformers = pytest.importorskip("transformers", reason="the extra `examples` is not installed")
+pytestmark = pytest.mark.extra
+
+TINY = transformers.ViTConfig(
     hidden_size=8,
     num_hidden_layers=2,
     num_attention_heads=2,
@@ -25,7 +27,7 @@ TINY = ViTConfig(
 @pytest.fixture
 def vit(tmp_path: Path) -> str:
     torch.manual_seed(0)
-    ViTModel(TINY, add_pooling_layer=False).save_pretrained(tmp_path / "vit")
+    transformers.ViTModel(TINY, add_pooling_layer=False).save_pretrained(tmp_path / "vit")
     return str(tmp_path / "vit")
 
 
@@ -50,7 +52,7 @@ def test_changed_weights_are_noticed(vit: str) -> None:
     source = load_backbone("transformers", vit).source
     find_backbone(source)
     torch.manual_seed(1)
-    ViTModel(TINY, add_pooling_layer=False).save_pretrained(vit)
+    transformers.ViTModel(TINY, add_pooling_layer=False).save_pretrained(vit)
     with pytest.raises(LupiError, match="other weights"):
         find_backbone(source)
 

@@ -4,11 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import Tokenizer
-from tokenizers.models import WordPiece
-from tokenizers.pre_tokenizers import Whitespace
-from tokenizers.processors import TemplateProcessing
-from transformers import BertConfig, BertModel
 
 import lupi
 from lupi.errors import LupiError
@@ -18,6 +13,10 @@ from lupi.records import read_result
 from lupi.train.run import run
 from made_runs import run_from
 
+transformers = pytest.importorskip("transformers", reason="the extra `examples` is not installed")
+tokenizers = pytest.importorskip("tokenizers")
+pytestmark = pytest.mark.extra
+
 PIECES = ["[UNK]", "[CLS]", "[SEP]", "good", "film", "##s", "bad", "a"]
 
 
@@ -25,7 +24,7 @@ PIECES = ["[UNK]", "[CLS]", "[SEP]", "good", "film", "##s", "bad", "a"]
 def folder(tmp_path: Path) -> str:
     """A tiny BERT with random weights and a vocabulary of eight pieces."""
     torch.manual_seed(0)
-    config = BertConfig(
+    config = transformers.BertConfig(
         vocab_size=len(PIECES),
         hidden_size=8,
         num_hidden_layers=1,
@@ -33,11 +32,11 @@ def folder(tmp_path: Path) -> str:
         intermediate_size=16,
         max_position_embeddings=12,
     )
-    BertModel(config, add_pooling_layer=False).save_pretrained(tmp_path / "bert")
+    transformers.BertModel(config, add_pooling_layer=False).save_pretrained(tmp_path / "bert")
     vocabulary = {piece: i for i, piece in enumerate(PIECES)}
-    tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = Whitespace()
-    tokenizer.post_processor = TemplateProcessing(
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
     )
     tokenizer.save(str(tmp_path / "bert/tokenizer.json"))

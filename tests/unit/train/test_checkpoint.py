@@ -44,7 +44,7 @@ def test_tensors_that_share_memory_are_kept_apart(tmp_path: Path) -> None:
 def test_foreign_files_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "last.safetensors"
     path.write_bytes(content)
-    with pytest.raises(LupiError, match="delete it to start the run again"):
+    with pytest.raises(LupiError, match="can't be read as a checkpoint"):
         load_state(path)
     with pytest.raises(LupiError, match="can't be read as weights"):
         load_weights(path)

@@ -63,7 +63,7 @@ class HetDropout(Method):
     @classmethod
     def searched(cls, settings: Mapping[str, Any]) -> Space:
         """Return the search ranges, without the penalty's if there is no h*."""
-        has_hstar = HetDropoutSettings.parse(settings, "settings").has_hstar
+        has_hstar = cls.Settings.parse(settings, "settings").has_hstar
         return {k: v for k, v in cls.search.items() if has_hstar or k != "settings.beta"}
 
     def stages(self) -> tuple[Stage, ...]:
