@@ -130,7 +130,7 @@ def empty_backbone(source: Source) -> Backbone:
 
     try:
         config = AutoConfig.for_model(**(source.config or {}))
-        net: nn.Module = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
+        net: nn.Module = AutoModel.from_config(config)
     except (TypeError, ValueError, KeyError) as error:
         raise LupiError(f"backbone.config: not a model that transformers knows: {error}") from None
     return _transformers(without_pooler(net), source, (0.5,) * 3, (0.5,) * 3)
