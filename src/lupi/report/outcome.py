@@ -55,7 +55,9 @@ class Outcome:
 
 def outcome(summary: Summary) -> Outcome:
     """Summarise the verdicts of the candidates; with missing runs, the state is `incomplete`."""
-    words = {cell.verdict for arm in summary.arms if is_candidate(arm) for cell in arm.cells}
+    candidates = [arm for arm in summary.arms if is_candidate(arm)]
+    words = {cell.verdict for arm in candidates for cell in arm.cells}
+    words |= {arm.overall.verdict for arm in candidates if arm.overall is not None}
     state = _condense(words)
     label = LABELS[state]
     if summary.n_finished < summary.n_planned:
