@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from rich.console import Console
 
 from lupi.records import Arm, read_comparison
+from lupi.report.outcome import outcome
 from lupi.report.tables import FORMATS
 from lupi.report.terminal import summary_table
 from lupi.verdict.results import Summary
+from lupi.verdict.roles import is_candidate
 from lupi.verdict.summary import summarise, to_json
 from made_records import ARMS, drop_results, make_records
 
@@ -101,3 +104,19 @@ def check(path: Path, text: str) -> None:
         f"{path.name} differs; if that is meant, run LUPI_UPDATE_GOLDEN=1 pytest tests/golden "
         "and read the diff"
     )
+
+
+def test_the_label_never_contradicts_the_claim_over_all_sizes(tmp_path: Path) -> None:
+    """With a claim for the mean over sizes only, the label said "no credit for x*"."""
+    summary = summarise(read_comparison(make_records(tmp_path / "few", n_seeds=8)))
+    arms = [
+        replace(
+            arm,
+            cells=tuple(replace(cell, verdict="better than plain only") for cell in arm.cells),
+            overall=replace(arm.cells[0], verdict="helps"),
+        )
+        if is_candidate(arm)
+        else arm
+        for arm in summary.arms
+    ]
+    assert outcome(replace(summary, arms=tuple(arms))).state == "helps"
