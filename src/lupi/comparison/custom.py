@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from lupi.comparison.table import TRAIN, default_sizes
+from lupi.comparison.defaults import default_sizes
+from lupi.comparison.table import LARGEST_SIZE, TRAIN
 from lupi.core import Task
 from lupi.tasks.custom import register_task
 
@@ -15,7 +16,7 @@ ARMS: dict[str, dict[str, Any]] = {
 
 def custom_comparison(task: Task, sizes: list[int] | None = None) -> dict[str, Any]:
     """Return the raw settings of a comparison on a user's task."""
-    sizes = sizes or default_sizes(task.n_rows)
+    sizes = sizes or default_sizes(task.n_rows, LARGEST_SIZE)
     named = register_task(task, max(sizes), 0)
     return {
         "name": f"custom-{named['content'][:8]}",

@@ -1,6 +1,5 @@
 """Default comparison of images in folders or a zip, from what their files are called."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lupi.comparison.defaults import SMALLEST_SIZE, default_sizes, plain_name
 from lupi.errors import LupiError
 from lupi.facts import list_counts
 from lupi.loaders.findings import Findings
@@ -27,7 +27,8 @@ N_CLASS = 12
 """A class with fewer images is left out."""
 MAX_IMAGES = 1200
 """Most images to use, as each is decoded and seen by the pretrained network once."""
-MAX_SIZE, N_SIZES, SMALLEST_SIZE = 320, 3, 20
+MAX_SIZE = 320
+"""Largest training set: x* is meant for few labels."""
 N_PREVIEW = 100
 """Images that are looked at to choose how they become squares."""
 LOST = 0.5
@@ -94,6 +95,12 @@ def image_comparison(task: Mapping[str, Any]) -> ImageComparison:
         )
     chosen.setdefault("image_size", PRETRAINED_SIZE if is_pretrained else SCRATCH_SIZE)
     n_train = _parts(settings, counts, chosen, index)
+    sizes = image_sizes(n_train)
+    if sizes[-1] < n_train:
+        notes.append(
+            f"the largest training sets have {sizes[-1]} of about {n_train} images, so that seeds "
+            f"differ enough for a verdict; all: --set sizes=[{n_train}]"
+        )
     name = "efficientnet-lite0" if is_pretrained else "small-vgg"
     raw = {
         "name": _name(Path(settings.root)),
@@ -101,21 +108,15 @@ def image_comparison(task: Mapping[str, Any]) -> ImageComparison:
         "network": {"name": name, "pooling": "both"},
         "train": dict(TRAIN_PRETRAINED if is_pretrained else TRAIN_SCRATCH),
         "arms": {name: dict(arm) for name, arm in ARMS.items()},
-        "sizes": default_sizes(n_train),
-        "seeds": 8,
+        "sizes": sizes,
+        "seeds": 10,
     }
     return ImageComparison(raw, notes)
 
 
-def default_sizes(n_train: int) -> list[int]:
-    """Return up to three sizes, each twice the previous; the last is all images, 320 at most."""
-    if n_train < SMALLEST_SIZE:
-        raise LupiError(
-            f"{n_train} images are left for training; a comparison takes {SMALLEST_SIZE} or more"
-        )
-    largest = min(n_train, MAX_SIZE)
-    sizes = [largest // 2**i for i in reversed(range(N_SIZES))]
-    return [size for size in sizes if size >= SMALLEST_SIZE]
+def image_sizes(n_train: int) -> list[int]:
+    """Return two sizes, the larger half of the images: two seeds then share few of them."""
+    return default_sizes(n_train, max(min(n_train // 2, MAX_SIZE), SMALLEST_SIZE), 2)
 
 
 def _classes(
@@ -150,7 +151,7 @@ def _parts(
     parts = {item.part for item in index.items}
     smallest = min(counts.values())
     if "n_test" not in chosen:
-        chosen["n_test"] = min(max(smallest // 3, 2), 60)
+        chosen["n_test"] = min(max(2 * smallest // 5, 2), 60)
     if "n_val" not in chosen:
         chosen["n_val"] = min(max(smallest // 6, 1), 20)
     held = sum(chosen[f"n_{part}"] for part in ("val", "test") if part not in parts)
@@ -198,4 +199,4 @@ def _name(root: Path) -> str:
     stem = root.resolve().name if root.is_dir() else root.stem
     plain = logical_path(f"{root.resolve().parent.name}/{stem}/x").rpartition("/")[0]
     last = plain.rpartition("/")[2] or stem
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-._") or "images"
+    return plain_name(last) or "images"

@@ -3,16 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lupi.comparison.naming import name_question
-from lupi.errors import LupiError
+from lupi.comparison.defaults import default_sizes, name_question
 from lupi.loaders.tables.settings import TableSettings
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 
 LARGEST_SIZE = 1600
 """x* is meant for few labels: by default, training sets of a long table are no larger."""
-SMALLEST_SIZE = 20
-N_SIZES = 3
 TRAIN = {
     "epochs": 12,
     "batch_size": 32,
@@ -81,17 +78,6 @@ def table_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
         "task": {"name": "table", **task},
         "train": dict(TRAIN),
         "arms": arms,
-        "sizes": default_sizes(table.n_rows),
+        "sizes": default_sizes(table.n_rows, LARGEST_SIZE),
         "seeds": 10,
     }
-
-
-def default_sizes(n_train: int) -> list[int]:
-    """Return up to three sizes, each twice the previous; the last is all rows, 1600 at most."""
-    if n_train < SMALLEST_SIZE:
-        raise LupiError(
-            f"{n_train} rows are left for training; a comparison takes {SMALLEST_SIZE} or more"
-        )
-    largest = min(n_train, LARGEST_SIZE)
-    sizes = [largest // 2**i for i in reversed(range(N_SIZES))]
-    return [size for size in sizes if size >= SMALLEST_SIZE]

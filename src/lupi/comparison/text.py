@@ -4,8 +4,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from lupi.comparison.naming import name_question
-from lupi.errors import LupiError
+from lupi.comparison.defaults import default_sizes, name_question
 from lupi.methods.registry import find_method
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.tasks.text.settings import TextSettings
@@ -13,7 +12,6 @@ from lupi.tasks.text.task import TextTask
 
 LARGEST_SIZE = 800
 """x* is meant for few labels: by default, training sets are no larger."""
-N_SIZES, SMALLEST_SIZE = 3, 20
 # Tried on 2,000 movie reviews, for no-xstar and het-dropout alike.
 TRAIN = {
     "optimizer": "adamw",
@@ -65,17 +63,6 @@ def text_comparison(task: Mapping[str, Any]) -> dict[str, Any]:
         "task": {"name": "text", **task},
         "train": dict(TRAIN),
         "arms": arms,
-        "sizes": default_sizes(texts.n_rows),
+        "sizes": default_sizes(texts.n_rows, LARGEST_SIZE),
         "seeds": 10,
     }
-
-
-def default_sizes(n_train: int) -> list[int]:
-    """Return up to three sizes, each twice the previous; the last is all rows, 800 at most."""
-    if n_train < SMALLEST_SIZE:
-        raise LupiError(
-            f"{n_train} rows are left for training; a comparison takes {SMALLEST_SIZE} or more"
-        )
-    largest = min(n_train, LARGEST_SIZE)
-    sizes = [largest // 2**i for i in reversed(range(N_SIZES))]
-    return [size for size in sizes if size >= SMALLEST_SIZE]

@@ -18,10 +18,12 @@ from lupi.interface.console import (
     print_message,
     print_set_aside,
     print_warning,
+    progress_bar,
     time_text,
 )
 from lupi.interface.progress import LiveTable
 from lupi.interface.result import Comparison
+from lupi.loaders.progress import heard_by
 from lupi.records import ComparisonRecord, PlannedRun, default_folder, read_comparison
 from lupi.verdict.planning import too_few_seeds
 from lupi.verdict.summary import open_questions, seconds_of
@@ -78,7 +80,8 @@ def prepare_plan(raw: dict[str, Any], max_seeds: int | None = None) -> Plan:
     settings = ComparisonSettings.parse(raw, "")
     check_settings(settings)
     prepare_data(settings.task)
-    plan = make_plan(settings, max_seeds)
+    with progress_bar("computing features of a pretrained network") as show, heard_by(show):
+        plan = make_plan(settings, max_seeds)
     seeds = {planned.seed for planned, _ in plan.runs}
     few = too_few_seeds(plan.arms, len(seeds), plan.looks)
     print_facts(plan.facts)

@@ -11,6 +11,7 @@ from lupi.errors import LupiError
 from lupi.loaders.images.maps import MapImages, cached_maps, check_cropping
 from lupi.loaders.images.split import ImageBatches, Images
 from lupi.loaders.images.windows import Cropping
+from lupi.loaders.progress import heard_by
 
 N, SIDE = 5, 8
 CROPPING = Cropping(SIDE, SIDE, flip=True)
@@ -90,3 +91,13 @@ def test_crops_are_refused() -> None:
     for cropping in (Cropping(10, 8), Cropping(8, 8, pad=1)):
         with pytest.raises(LupiError, match="whole images"):
             check_cropping(cropping, ten_crops=False)
+
+
+def test_a_listener_hears_how_far_it_is(images: Images) -> None:
+    heard: list[tuple[int, int]] = []
+    with heard_by(lambda done, total: heard.append((done, total))):
+        cached_maps(images, halves, "a", mirrored=True, folder=None)
+    assert heard[-1] == (len(images.y), len(images.y))
+    n_heard = len(heard)
+    cached_maps(images, halves, "a", mirrored=True, folder=None)
+    assert len(heard) == n_heard

@@ -25,13 +25,12 @@ from lupi.files import write_whole
 from lupi.loaders.images.privileged import Regions
 from lupi.loaders.images.split import ImageBatches, Images
 from lupi.loaders.images.windows import Cropping
+from lupi.loaders.progress import tell
 from lupi.settings import fingerprint
 
 AT_ONCE = 16
 Encode = Callable[[Tensor], Tensor]
 """Pixels (B, C, S, S) in [0, 1] to maps (B, C', H, W)."""
-OnEncoded = Callable[[int, int], None]
-"""Called with the number of images encoded so far, and of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,6 @@ def cached_maps(
     network: str,
     mirrored: bool,
     folder: Path | None,
-    on_encoded: OnEncoded = lambda done, total: None,
 ) -> MapImages:
     """Return the maps of images, from the cache if they are there.
 
@@ -144,21 +142,20 @@ def cached_maps(
         network: Its identity, such as the checksum of its weights.
         mirrored: Whether mirrored images are needed, too.
         folder: The folder; None: keep the maps in memory.
-        on_encoded: Progress.
     """
     if folder is None:
-        return MapImages(images, _encode_all(images, encode, mirrored, None, on_encoded))
+        return MapImages(images, _encode_all(images, encode, mirrored, None))
     key = fingerprint({"network": network, "mirrored": mirrored, "n": len(images.y)})
     path = folder / f"maps-{key}.npy"
     with FileLock(folder / f"maps-{key}.lock"):
         if not path.exists():
-            write_whole(path, lambda file: _encode_all(images, encode, mirrored, file, on_encoded))
+            write_whole(path, lambda file: _encode_all(images, encode, mirrored, file))
     return MapImages(images, open_memmap(path, mode="r"))
 
 
 @torch.inference_mode()
 def _encode_all(
-    images: Images, encode: Encode, mirrored: bool, path: Path | None, on_encoded: OnEncoded
+    images: Images, encode: Encode, mirrored: bool, path: Path | None
 ) -> NDArray[np.float16]:
     n, n_variants = len(images.y), 2 if mirrored else 1
     maps: NDArray[np.float16] | None = None
@@ -173,7 +170,7 @@ def _encode_all(
                 maps = open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
         by_variant = encoded.unflatten(0, (n_variants, len(pixels))).transpose(0, 1)
         maps[start : start + len(pixels)] = by_variant.half().numpy()
-        on_encoded(min(start + AT_ONCE, n), n)
+        tell(min(start + AT_ONCE, n), n)
     assert maps is not None
     if isinstance(maps, np.memmap):
         maps.flush()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.files import write_whole
+from lupi.loaders.progress import tell
 from lupi.settings import fingerprint
 
 AT_ONCE = 32
@@ -53,6 +54,7 @@ def cached_vectors(
             for encoded in encode(texts[first : first + AT_ONCE]):
                 vectors[start : start + len(encoded)] = encoded.half().numpy()
                 start += len(encoded)
+            tell(min(first + AT_ONCE, len(texts)), len(texts))
         vectors.flush()
 
     if not path.exists():

@@ -1,4 +1,4 @@
-"""Names of comparisons of a file: another question about the same file has a folder of its own."""
+"""What default comparisons share: their names and training-set sizes."""
 
 import re
 from collections.abc import Mapping
@@ -12,13 +12,28 @@ from lupi.settings import TaskSettings, fingerprint
 
 ROLES = ("path", "target", "privileged", "text", "rationale", "features", "ignore")
 """Settings that make a question: what is predicted from what, with which x*."""
+SMALLEST_SIZE = 20
+
+
+def default_sizes(n_train: int, largest: int, n_sizes: int = 3) -> list[int]:
+    """Return sizes, each twice the previous; the last is all rows, `largest` at most."""
+    if n_train < SMALLEST_SIZE:
+        raise LupiError(
+            f"{n_train} rows are left for training; a comparison takes {SMALLEST_SIZE} or more"
+        )
+    last = min(n_train, largest)
+    sizes = [last // 2**i for i in reversed(range(n_sizes))]
+    return [size for size in sizes if size >= SMALLEST_SIZE]
 
 
 def name_question(settings: TaskSettings, target: str, path: Path) -> str:
-    """Return the file's name, with the target if that name's folder answers another question."""
+    """Return the file's name, with the target if that name's folder answers another question.
+
+    So another question about the same file has a folder of its own.
+    """
     stem = path.name.removesuffix(".gz").rpartition(".")[0] or path.name
     asked = _question(settings.model_dump(mode="json"))
-    plain, longer = _plain(stem) or "data", _plain(f"{stem}-{target}")
+    plain, longer = plain_name(stem) or "data", plain_name(f"{stem}-{target}")
     for name in (plain, longer):
         if _answered(default_folder(name)) in (None, asked):
             return name
@@ -37,6 +52,6 @@ def _question(task: Mapping[str, Any]) -> dict[str, Any]:
     return {role: task[role] for role in ROLES if task.get(role)}
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return a name that is good for a folder."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")
