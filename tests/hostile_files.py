@@ -3,14 +3,20 @@
 import copy
 import json
 import os
+import resource
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from lupi.errors import LupiError
+
 N_EXAMPLES = int(os.environ.get("LUPI_FUZZ_EXAMPLES", "25"))
-"""Of each fuzzer; more by `LUPI_FUZZ_EXAMPLES=2000 .venv/bin/python -m pytest tests/hostile`."""
+"""Of each fuzzer; more by `LUPI_FUZZ_EXAMPLES=10000 .venv/bin/python -m pytest tests/hostile`."""
 
 fuzzed = settings(
     max_examples=N_EXAMPLES,
@@ -19,6 +25,40 @@ fuzzed = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
+
+ROOM = 2**30
+"""Bytes of address space that reading one input may take."""
+SECONDS = 10
+"""Of processor time for one input."""
+
+
+class TooLongError(BaseException):
+    """No `except Exception` of a reader catches it."""
+
+
+@contextmanager
+def answered(*told: type[Exception]) -> Iterator[None]:
+    """Allow an answer, a `LupiError` or one of `told`, within bounded memory and time."""
+
+    def stop(*_: object) -> None:
+        raise TooLongError(f"more than {SECONDS} s of processor time")
+
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    if _STATM.exists():
+        taken = int(_STATM.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + ROOM, limits[1]))
+    try:
+        with suppress(LupiError, *told):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+_STATM = Path("/proc/self/statm")
 
 HOSTILE_VALUES: list[Any] = [
     None,

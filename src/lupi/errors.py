@@ -11,9 +11,9 @@ class LupiError(Exception):
         super().__init__(shortened(message))
 
 
-def shortened(message: str) -> str:
-    """Return a message without the middle of one that is too long to be read."""
-    if len(message) <= MAX_MESSAGE:
+def shortened(message: str, most: int = MAX_MESSAGE) -> str:
+    """Return a text without its middle if that makes it too long to be read."""
+    if len(message) <= most:
         return message
-    half = MAX_MESSAGE // 2
+    half = most // 2
     return f"{message[:half]} … ({len(message):,} characters) … {message[-half:]}"

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
+from hostile_files import answered, as_json, changed_document, damaged_bytes, fuzzed
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
 from lupi.loaders.images.annotations.voc import read_voc
@@ -27,6 +26,7 @@ from lupi.loaders.images.layouts.image_folder import ImageFolder
 from lupi.loaders.images.layouts.tiny_imagenet import TinyImagenet
 from lupi.loaders.images.layouts.trees import open_tree
 from lupi.loaders.tables.settings import TableSettings
+from lupi.loaders.text.exports import find_tool
 from lupi.loaders.text.made_reviews import COLUMNS, make_review
 from lupi.loaders.text.rationales import (
     BadRationaleError,
@@ -35,6 +35,7 @@ from lupi.loaders.text.rationales import (
     read_cell,
     strip_tags,
 )
+from lupi.loaders.text.texts import TextFileSettings, load_texts
 from lupi.loaders.text.tokens import locate_words
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
@@ -212,9 +213,14 @@ RATIONALES = b"""the handle is awful, and the sound is superb
 [[0, 1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0, 0]]
 [4, 5, 6, 7, 8, 9]
 the <r>handle</r> is awful"""
+CVAT = b"""<annotations><image id="0" name="cats/1.png" width="40" height="20">
+<box label="cat" xtl="10" ytl="4" xbr="20" ybr="12"/>
+<polygon label="cat" points="10,4;20,4;20,12;10,12"/>
+<mask label="dog" rle="0, 80" left="10" top="4" width="10" height="8"/></image></annotations>"""
 VECTORS, ROWS = np.arange(12.0).reshape(N_LINES, 2), np.arange(N_LINES)
 READERS: dict[str, tuple[str, bytes, Callable[[Path], object]]] = {
     "PASCAL XML": ("1.xml", annotation((1, 2, 3, 4)).encode(), read_xml),
+    "CVAT": ("cvat.xml", CVAT, read_boxes),
     "boxes as CSV": ("boxes.csv", b"file,x0,y0,x1,y1\n1.png,1,2,3,4\n" * 2, read_boxes),
     "labels as CSV": ("labels.csv", b"file,label,part\n1.png,cat,train\n" * 2, read_labels),
     "Tiny ImageNet's list": ("val.txt", b"val_0.JPEG\tn1\t0\t0\t5\t5\n" * 2, read_tiny_list),
@@ -249,8 +255,8 @@ READERS: dict[str, tuple[str, bytes, Callable[[Path], object]]] = {
     "mask with a palette": ("1.png", image("PNG", "P"), read_mask),
     "TIFF as a mask": ("1.tif", image("TIFF", "F"), read_mask),
 }  # fmt: skip
-TOLD = (LupiError, BadXmlError, BadImageError)
-"""What the user gets to see; the latter two as findings that name the file."""
+TOLD = (BadXmlError, BadImageError)
+"""Findings that name the file, beside `LupiError`."""
 
 
 @pytest.mark.parametrize("kind", READERS)
@@ -258,7 +264,7 @@ TOLD = (LupiError, BadXmlError, BadImageError)
 @given(data=st.data())
 def test_damaged_files(kind: str, data: st.DataObject) -> None:
     name, whole, read = READERS[kind]
-    with written(name, data.draw(damaged_bytes(whole))) as path, suppress(*TOLD):
+    with written(name, data.draw(damaged_bytes(whole))) as path, answered(*TOLD):
         read(path)
 
 
@@ -269,24 +275,96 @@ def test_undamaged_files_are_read(kind: str) -> None:
         read(path)
 
 
-COCO = {
-    "images": [{"id": 1, "file_name": "cats/1.png", "width": 10, "height": 10}],
-    "annotations": [{"image_id": 1, "bbox": [1, 2, 3, 4]}, {"image_id": 1, "bbox": [0, 0, 1, 1]}],
+SHAPES: list[dict[str, Any]] = [
+    {"bbox": [1, 2, 3, 4], "category_id": 1},
+    {"segmentation": [[1, 1, 5, 1, 5, 5, 1, 5]], "category_id": 2},
+    {"segmentation": {"size": [10, 10], "counts": [11, 5, 84]}},
+    {"segmentation": {"size": [10, 10], "counts": ";5d2"}},
+]
+SIZED = {"original_width": 10, "original_height": 10}
+VALUES: list[tuple[str, dict[str, Any]]] = [
+    ("rectanglelabels", {"x": 25, "y": 20, "width": 25, "height": 40, "rotation": 9}),
+    ("polygonlabels", {"points": [[25, 20], [50, 20], [50, 60]], "polygonlabels": ["a"]}),
+    ("brush", {"format": "rle", "rle": [0, 0, 1, 144, 57, 27, 252, 1, 143, 0], "brushlabels": []}),
+]
+SPAN = {"start": 2, "end": 7, "text": "silly", "labels": ["why"], "label": "why"}
+CHOICE = {"from_name": "mood", "type": "choices", "value": {"choices": ["bad"]}}
+DOCUMENTS: dict[str, tuple[str, Any, Callable[[Path], object]]] = {
+    "COCO": (
+        "coco.json",
+        {
+            "images": [{"id": 1, "file_name": "cats/1.png", "width": 10, "height": 10}],
+            "annotations": [{"image_id": 1, **shape} for shape in SHAPES],
+            "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+        },
+        read_boxes,
+    ),
+    "images of Label Studio": (
+        "export.json",
+        [
+            {
+                "id": 1,
+                "data": {"image": "/data/upload/3/0a1b2c3d-1.png"},
+                "annotations": [
+                    {"result": [{**SIZED, "type": kind, "value": value} for kind, value in VALUES]}
+                ],
+            }
+        ],
+        read_boxes,
+    ),
+    "texts of Label Studio": (
+        "export.json",
+        [
+            {
+                "id": i,
+                "data": {"text": "a silly film", "n": 3},
+                "annotations": [{"result": [CHOICE, {"type": "labels", "value": SPAN}]}],
+            }
+            for i in range(3)
+        ],
+        lambda path: read_export(path),
+    ),
+    "texts of Prodigy": (
+        "export.jsonl",
+        {"text": "a silly film", "spans": [SPAN], "label": "bad", "answer": "accept"},
+        lambda path: read_export(path),
+    ),
+    "texts of doccano": (
+        "export.jsonl",
+        {"text": "a silly film", "cats": ["bad"], "entities": [[2, 7, "why"]], "label": []},
+        lambda path: read_export(path),
+    ),
 }
 
 
-@fuzzed
-@given(document=changed_document(COCO))
-def test_coco(document: Any) -> None:
-    with written("coco.json", as_json(document)) as path, suppress(LupiError):
-        read_boxes(path)
+def read_export(path: Path) -> None:
+    columns = {"text": "text", "target": "label", "rationale": ["spans"]}
+    load_texts(TextFileSettings(path=path, tool=find_tool(path), **columns))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kind", DOCUMENTS)
 @fuzzed
-@given(content=damaged_bytes(json.dumps(COCO).encode()))
-def test_damaged_coco(content: bytes) -> None:
-    with written("coco.json", content) as path, suppress(LupiError):
-        read_boxes(path)
+@given(data=st.data())
+def test_changed_annotations(kind: str, data: st.DataObject) -> None:
+    name, document, read = DOCUMENTS[kind]
+    with written(name, as_json(data.draw(changed_document(document)))) as path, answered(*TOLD):
+        read(path)
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+@fuzzed
+@given(data=st.data())
+def test_damaged_annotations(kind: str, data: st.DataObject) -> None:
+    name, document, read = DOCUMENTS[kind]
+    with written(name, data.draw(damaged_bytes(as_json(document)))) as path, answered(*TOLD):
+        read(path)
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_whole_annotations_are_read(kind: str) -> None:
+    name, document, read = DOCUMENTS[kind]
+    with written(name, as_json(document)) as path:
+        read(path)
 
 
 @fuzzed
@@ -309,5 +387,5 @@ def test_damaged_coco(content: bytes) -> None:
 )  # fmt: skip
 def test_arrays_of_other_shapes_and_kinds(features: Any, rows: Any, prefix: str) -> None:
     content = {f"{prefix}features": features} | ({} if rows is None else {f"{prefix}rows": rows})
-    with written("v.npz", arrays(**content)) as path, suppress(LupiError):
+    with written("v.npz", arrays(**content)) as path, answered():
         read_vectors(path)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import lupi
-from hostile_files import as_json, changed_document, damaged_bytes, fuzzed
+from hostile_files import answered, as_json, changed_document, damaged_bytes, fuzzed
 from lupi.comparison.plan import check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
@@ -63,7 +63,7 @@ SETTINGS: dict[str, Any] = {
 @fuzzed
 @given(raw=changed_document(SETTINGS))
 def test_settings(raw: Any) -> None:
-    with suppress(LupiError):
+    with answered():
         check_settings(ComparisonSettings.parse(override(raw, []), ""))
 
 
@@ -73,14 +73,14 @@ def test_damaged_settings_files(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "small.yaml"
         path.write_bytes(content)
-        with suppress(LupiError):
+        with answered():
             check_settings(ComparisonSettings.parse(override(read_yaml(path), []), ""))
 
 
 @fuzzed
 @given(text=st.text(max_size=30), key=st.sampled_from(["task", "train.lr", "a.b", "seeds", ""]))
 def test_changes_on_the_command_line(text: str, key: str) -> None:
-    with suppress(LupiError):
+    with answered():
         make_plan(ComparisonSettings.parse(override(SETTINGS, [f"{key}={text}"]), ""))
 
 
@@ -113,7 +113,7 @@ def test_changed_records(pattern: str, records: Path, data: st.DataObject) -> No
     whole = path.read_bytes()
     try:
         path.write_bytes(as_json(data.draw(changed_document(json.loads(whole)))))
-        with suppress(LupiError):
+        with answered():
             report(records, page=data.draw(SOMETIMES))
     finally:
         path.write_bytes(whole)
@@ -131,7 +131,7 @@ def test_damaged_records(pattern: str, records: Path, data: st.DataObject) -> No
         changed = path.with_name("failure.txt")
     try:
         changed.write_bytes(data.draw(damaged_bytes(whole)))
-        with suppress(LupiError):
+        with answered():
             report(records, page=data.draw(SOMETIMES))
     finally:
         changed.unlink()
@@ -275,7 +275,7 @@ def test_changed_students(shipped: list[Path], data: st.DataObject) -> None:
             path.write_bytes(as_json(data.draw(changed_document(json.loads(path.read_text())))))
         if name != "manifest.json":
             write_manifest(folder)
-        with suppress(LupiError):
+        with answered():
             use(folder)
 
 
@@ -294,7 +294,7 @@ def test_changed_graphs(shipped: list[Path], tmp_path: Path, change: str) -> Non
         GRAPH_CHANGES[change](model)
         (folder / "student.onnx").write_bytes(model.SerializeToString())
         write_manifest(folder)
-        with suppress(LupiError):
+        with answered():
             use(folder)
 
 
@@ -310,7 +310,7 @@ def test_changed_runs(table: Path, images: Path, data: st.DataObject) -> None:
         else:
             path.write_bytes(data.draw(damaged_bytes(path.read_bytes())))
         for reader in (use, read_finished):
-            with suppress(LupiError):
+            with answered():
                 reader(folder)
 
 
@@ -336,5 +336,5 @@ def test_changed_translators(translator: Path, data: st.DataObject) -> None:
             path.write_bytes(as_json(data.draw(changed_document(json.loads(path.read_text())))))
         else:
             path.write_bytes(data.draw(damaged_bytes(path.read_bytes())))
-        with suppress(LupiError):
+        with answered():
             load_translator(folder).translate(["dog cat ."])

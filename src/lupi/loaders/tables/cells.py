@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lupi.errors import shortened
 from lupi.loaders.tables.encoder import MAX_CATEGORIES, ColumnKind, is_number
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ SOME = 0.5
 FREE_TEXT = 0.5
 """Share of distinct texts above which a column holds names or sentences."""
 N_EXAMPLES = 3
+MAX_CELL = 80
+"""Characters of an example that are printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class BadCells:
     @property
     def sentence(self) -> str:
         """A sentence that reports them."""
-        shown = ", ".join(repr(text) for text in self.examples)
+        shown = ", ".join(repr(shortened(text, MAX_CELL)) for text in self.examples)
         return (
             f"column {self.column!r}: {self.n:,} of {self.n_rows:,} cells are not numbers "
             f"({shown}); the column is numeric, and these cells count as missing"

@@ -69,7 +69,10 @@ def read_label_studio(content: list[Any], path: str) -> Iterator[Annotation]:
 
 def plain_name(given: str) -> str:
     """Return the name of a file from the address that Label Studio has for it."""
-    parts = urlsplit(given)
+    try:
+        parts = urlsplit(given)
+    except ValueError:  # such as "http://[": a name, not an address
+        return given
     local = parse_qs(parts.query).get("d")
     path = local[0] if local else unquote(parts.path)
     folder, slash, last = path.rpartition("/")
@@ -143,7 +146,9 @@ def _shape(result: Mapping[str, Any]) -> list[Shape]:
         x, y, width, height = box([result.get(k) for k in ("x", "y", "width", "height")])
         turned = result.get("rotation") or 0
         if turned and "original_width" in result:  # a turn keeps lengths in pixels
-            wide, high = result["original_width"] / 100, result["original_height"] / 100
+            wide, high = (pixels / 100 for pixels in _size(result))
+            if not isinstance(turned, int | float) or not abs(turned) <= 360:
+                raise BadShapeError(f"a box turned by {turned!r} degrees")
             edges = x * wide, y * high, (x + width) * wide, (y + height) * high
             points = rotated_box(*edges, float(turned)).points
             scaled = [number / (wide, high)[i % 2] for i, number in enumerate(points)]
@@ -154,16 +159,22 @@ def _shape(result: Mapping[str, Any]) -> list[Shape]:
 
 def _brush(result: Mapping[str, Any]) -> RunLengths:
     """Return a brush stroke: packed runs of RGBA bytes, on the object where not transparent."""
-    width, height = result.get("original_width"), result.get("original_height")
-    if not (isinstance(width, int) and isinstance(height, int)) or min(width, height) < 1:
-        raise BadShapeError("a brush stroke without original_width and original_height")
-    if width * height > MAX_PIXELS:
-        raise BadShapeError(f"a brush stroke of {width} x {height} pixels")
+    width, height = _size(result)
     values = unpack(result["rle"], 4 * width * height)
     inside = values[3::4] > 0
     edges = np.flatnonzero(np.diff(inside, prepend=False)).tolist()
     counts = np.diff([0, *edges, len(inside)]).tolist()
     return RunLengths(tuple(counts), width, height, by_column=False)
+
+
+def _size(result: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the size of the image in pixels."""
+    width, height = result.get("original_width"), result.get("original_height")
+    if not (isinstance(width, int) and isinstance(height, int)) or min(width, height) < 1:
+        raise BadShapeError("a region without original_width and original_height")
+    if width * height > MAX_PIXELS:
+        raise BadShapeError(f"a region of an image of {width} x {height} pixels")
+    return width, height
 
 
 def unpack(packed: Any, n_values: int) -> NDArray[np.uint8]:
@@ -174,7 +185,7 @@ def unpack(packed: Any, n_values: int) -> NDArray[np.uint8]:
     and the value of the run or the values.
     """
     try:
-        data = bytes(packed)
+        data = bytes(list(packed))  # a number would be that many zeros
     except (TypeError, ValueError):
         raise BadShapeError("a brush stroke that is not a list of bytes") from None
     bits = np.unpackbits(np.frombuffer(data, np.uint8)).tolist()
