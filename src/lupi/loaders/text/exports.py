@@ -136,7 +136,7 @@ def _studio_row(row: Mapping[str, Any]) -> dict[str, Any]:
 def _prodigy(path: Path) -> Found:
     labels = {str(row["label"]) for row in _objects(path) if isinstance(row.get("label"), str)}
     for row in _objects(path):
-        marked = [one for one in row.get("spans") or [] if isinstance(one, dict)]
+        marked = [one for one in _list(row.get("spans")) if isinstance(one, dict)]
         spans = [span for one in marked for span in _span(one)]
         answer = row.get("answer", "accept")
         if answer == "ignore":

@@ -15,6 +15,7 @@ from typing import Any
 
 from lupi.errors import LupiError
 from lupi.loaders.images.annotations.shapes import (
+    MAX_PIXELS,
     Annotation,
     BadShapeError,
     Shape,
@@ -64,7 +65,7 @@ def read_coco(content: Any, path: str) -> Iterator[Annotation]:
 
 def _size(image: dict[str, Any]) -> tuple[float, float] | None:
     size = image.get("width"), image.get("height")
-    known = all(isinstance(length, int | float) and length > 0 for length in size)
+    known = all(isinstance(length, int | float) and 0 < length < MAX_PIXELS for length in size)
     return (float(size[0]), float(size[1])) if known else None  # type: ignore[arg-type]
 
 

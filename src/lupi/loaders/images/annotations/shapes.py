@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from lupi.errors import LupiError
+
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels, end excluded."""
 
@@ -186,7 +188,10 @@ def _runs(
 
 
 def _whole(drawn_on: tuple[float, float] | None, size: tuple[int, int]) -> tuple[int, int]:
-    return size if drawn_on is None else (round(drawn_on[0]), round(drawn_on[1]))
+    whole = size if drawn_on is None else (round(drawn_on[0]), round(drawn_on[1]))
+    if math.prod(whole) > MAX_PIXELS:
+        raise LupiError(f"a mask of an image of {whole[0]} x {whole[1]} pixels can't be used")
+    return whole
 
 
 def _finite(numbers: Any, n: int | None) -> tuple[float, ...]:
