@@ -26,7 +26,7 @@ import yaml
 
 import lupi
 from lupi.design import Design, Looks
-from lupi.record_types import Arm, ComparisonRecord, Metric, PlannedRun, RunRecord
+from lupi.records import Arm, ComparisonRecord, Metric, PlannedRun, RunRecord
 from lupi.report import numbers
 from lupi.report.tables import markdown
 from lupi.verdict.results import ArmSummary, Cell, Difference, Summary

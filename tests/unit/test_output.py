@@ -14,7 +14,7 @@ from rich.text import Text
 
 from conftest import Here
 from lupi.escapes import csv_cell, visible
-from lupi.interface.plain import PlainConsole
+from lupi.interface.console import PlainConsole
 from made_table import HEADER, rows
 from small_comparison import RAW
 from the_command import environment, started

@@ -9,7 +9,7 @@ import typer
 
 from conftest import Here
 from lupi import plugins
-from lupi.cli.plugin_verbs import add_plugin_verbs
+from lupi.cli.app import add_plugin_verbs
 from lupi.configs import find_settings, settings_names
 from lupi.errors import LupiError
 from lupi.methods.no_xstar import NoXstar

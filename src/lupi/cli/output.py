@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 import typer
 
 from lupi.escapes import visible
-from lupi.interface.console import print_message
-from lupi.interface.plain import PlainConsole
+from lupi.interface.console import PlainConsole, print_message
 
 if TYPE_CHECKING:
     from lupi.interface.result import Comparison

@@ -1,17 +1,34 @@
 """Print progress and messages to stderr, or to the cell of a notebook. Results go elsewhere."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from lupi.errors import shortened
+from lupi.escapes import visible
 from lupi.facts import Fact
 from lupi.files import read_set_aside
-from lupi.interface.plain import PlainConsole
+
+
+class PlainConsole(Console):
+    """A console on which only rich itself writes control sequences, never the printed text."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render an object with control characters in its text as escapes."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(visible(segment.text), segment.style)
+
 
 if TYPE_CHECKING:
     from lupi.settings import TaskSettings

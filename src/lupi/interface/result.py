@@ -233,7 +233,7 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return what `lupi compare` prints."""
-        from lupi.interface.plain import PlainConsole
+        from lupi.interface.console import PlainConsole
         from lupi.report.terminal import summary_table
 
         text = io.StringIO()

@@ -5,17 +5,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from lupi.report.additional_labels import additional_labels
-from lupi.report.fractions import cell_at, families, partial_sentences, percent
-from lupi.report.numbers import NOTHING, half_width, score, unit
+from lupi.report.numbers import (
+    NOTHING,
+    difference,
+    difference_interval,
+    half_width,
+    p_value,
+    score,
+    unit,
+)
 from lupi.report.outcome import outcome
-from lupi.report.tuning import lines
+from lupi.report.sentences import (
+    additional_labels,
+    cell_at,
+    families,
+    partial_sentences,
+    percent,
+    tuning_lines,
+)
 from lupi.verdict.results import Cell, Summary, Verdict
 from lupi.verdict.roles import is_candidate
+from lupi.verdict.side_by_side import Pair, SideBySide
 from lupi.verdict.words import at_sizes
 
 MARKS: dict[Verdict, str] = {
@@ -190,7 +204,7 @@ def _label_saving(summary: Summary, width: int) -> Iterator[Text]:
 
 
 def _tuning(summary: Summary, width: int) -> Iterator[Text]:
-    title, *arms = [*lines(summary)] or [""]
+    title, *arms = [*tuning_lines(summary)] or [""]
     if title:
         yield Text("")
         yield _wrapped(title, width, style="bold" if arms else "")
@@ -235,3 +249,42 @@ def _strip_chart(cells: Sequence[tuple[float, Cell]], metric: str, width: int) -
         )
         head = f"{percent(frac):>8}  {score(cell.mean, metric):>6} {MARKS[cell.verdict]}"
         yield f"{head} {bar}".rstrip()
+
+
+def render_pair(found: SideBySide) -> Iterator[RenderableType]:
+    """Yield the printable parts of two comparisons side by side."""
+    yield Text(f"first: {found.first}\nsecond: {found.second}\n")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    table.add_column("arm", overflow="fold")
+    for head in ("n", "first", "second", "gain", "95 % interval", "p", "seeds"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for pair in found.pairs:
+        table.add_row(Text(pair.arm), *_entries(pair, found.metric))
+    yield table
+    better = "higher" if found.higher_is_better else "lower"
+    yield Text(f"\n{unit(found.metric)} on test data ({better} is better): means over all seeds.")
+    if found.data_differ:
+        yield Text(f"The data differ ({found.data_differ}), so seeds draw different rows:")
+        yield Text("differences are neither paired nor tested.")
+    else:
+        yield Text(
+            "Gain: second minus first (positive is better), paired over the common seeds;\n"
+            "p from a sign-flip test, corrected for the sizes of an arm."
+        )
+    for where, arms in (("first", found.only_first), ("second", found.only_second)):
+        if arms:
+            yield Text(f"only in the {where}: {', '.join(arms)}")
+    for warning in found.warnings:
+        yield Text(f"! {warning}")
+
+
+def _entries(pair: Pair, metric: str) -> list[str]:
+    return [
+        str(pair.size),
+        score(pair.first, metric),
+        score(pair.second, metric),
+        difference(pair.difference.mean if pair.difference else None, metric),
+        difference_interval(pair.difference, metric) if pair.difference else "",
+        p_value(pair.difference.p_value if pair.difference else None),
+        str(pair.n_pairs),
+    ]

@@ -12,8 +12,7 @@ from rich.text import Text
 
 from lupi.cli.options import Json, Sets
 from lupi.cli.output import print_json
-from lupi.interface.console import print_message
-from lupi.interface.plain import PlainConsole
+from lupi.interface.console import PlainConsole, print_message
 
 if TYPE_CHECKING:
     from torch import nn

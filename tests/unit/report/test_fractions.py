@@ -1,9 +1,8 @@
 import pytest
 from summaries import arm, cell, summary
 
-from lupi.report.additional_labels import additional_labels
 from lupi.report.figures.curves import fraction_curves, fraction_places
-from lupi.report.fractions import families, partial_sentences
+from lupi.report.sentences import additional_labels, families, partial_sentences
 from lupi.verdict.results import LabelSaving, Summary, Verdict
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lupi.errors import LupiError
-from lupi.report.images import OUTLINE, Album, read_album
+from lupi.report.samples import OUTLINE, Album, read_album
 
 
 def pixels(uri: str) -> NDArray[np.uint8]:

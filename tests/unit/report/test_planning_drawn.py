@@ -1,4 +1,4 @@
-from lupi.report.sheets.planning import draw_plan
+from lupi.report.figures.line_chart import draw_plan
 from lupi.verdict.planning import Power, SeedPlan, SizePlan
 
 

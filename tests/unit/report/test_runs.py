@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 
 from lupi.records import Arm, ComparisonRecord, Metric, PlannedRun, RunRecord
-from lupi.report.page import runs
-from lupi.report.page.runs import run_logs
-from lupi.report.training import Row
+from lupi.report import training as runs
+from lupi.report.training import Row, run_logs
 
 
 def row(epoch: int, attempt: int = 0) -> Row:

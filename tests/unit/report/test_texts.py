@@ -4,8 +4,8 @@ import pytest
 
 from lupi.errors import LupiError
 from lupi.files import write_json
+from lupi.report.samples import Piece, shade_texts
 from lupi.report.sheets.sheet import Section, render_sheet
-from lupi.report.texts import Piece, shade_texts
 from lupi.text_samples import TextSample, read_text_samples, write_text_samples
 
 SAMPLE = TextSample(

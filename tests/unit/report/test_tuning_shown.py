@@ -4,8 +4,8 @@ from dataclasses import replace
 from rich.console import Console
 from summaries import arm, cell, summary
 
+from lupi.report.sentences import tuning_lines, tuning_rows
 from lupi.report.terminal import summary_table
-from lupi.report.tuning import lines, rows
 from lupi.verdict.results import Summary, Trial, Tuning
 
 CANDIDATES = (
@@ -29,7 +29,7 @@ def text(judged: Summary) -> str:
 
 def test_the_choice_stands_beside_what_else_was_tried() -> None:
     judged = tuned(Tuning(None, 150, 2, False, CANDIDATES))
-    assert list(lines(judged)) == [
+    assert list(tuning_lines(judged)) == [
         "Tuning: validation accuracy, %, the mean of 2 seeds at n = 150",
         "no-xstar: 44.0 with initial settings; 2 others 40.0 to 41.0",
         "het-dropout: 58.8 with beta 0.02, prior 0.7; initial settings 50.0",
@@ -38,7 +38,7 @@ def test_the_choice_stands_beside_what_else_was_tried() -> None:
 
 
 def test_the_page_has_a_row_for_each_candidate() -> None:
-    found = rows(tuned(Tuning(None, 150, 2, False, CANDIDATES)))
+    found = tuning_rows(tuned(Tuning(None, 150, 2, False, CANDIDATES)))
     assert [row.score for row in found] == ["44.0", "41.0", "40.0", "50.0", "58.8"]
     assert [row.chosen for row in found] == [True, False, False, False, True]
     assert found[1].settings == "network.dropout 0.31"
@@ -47,11 +47,11 @@ def test_the_page_has_a_row_for_each_candidate() -> None:
 def test_trials_under_way_are_counted() -> None:
     waiting = tuple(replace(tried, chosen=False, n_finished=1) for tried in CANDIDATES)
     assert "no-xstar: 3 of 6 trials finished" in list(
-        lines(tuned(Tuning(None, 150, 2, False, waiting)))
+        tuning_lines(tuned(Tuning(None, 150, 2, False, waiting)))
     )
 
 
 def test_a_sentence_or_nothing() -> None:
     assert "How the settings were chosen: by hand" in text(tuned(Tuning("by hand")))
-    assert list(lines(tuned(None))) == []
-    assert rows(tuned(Tuning("by hand"))) == []
+    assert list(tuning_lines(tuned(None))) == []
+    assert tuning_rows(tuned(Tuning("by hand"))) == []

@@ -7,7 +7,7 @@ import numpy as np
 
 from lupi.loaders.text.made_reviews import write_reviews
 from lupi.records import read_comparison, read_result
-from lupi.report.looks import read_looks
+from lupi.report.samples import read_looks
 from lupi.text_samples import read_text_samples
 from lupi.train.run import run
 from lupi.unpack import read_arrays

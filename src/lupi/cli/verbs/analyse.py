@@ -10,8 +10,7 @@ from rich.text import Text
 
 from lupi.cli.options import Allow, Json
 from lupi.cli.output import print_json
-from lupi.interface.console import print_message, stderr
-from lupi.interface.plain import PlainConsole
+from lupi.interface.console import PlainConsole, print_message, stderr
 
 
 def analyse(

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from lupi.cli.options import Json
 from lupi.cli.output import print_json
-from lupi.interface.plain import PlainConsole
+from lupi.interface.console import PlainConsole
 from lupi.methods.facts import MethodFacts, list_facts
 
 if TYPE_CHECKING:

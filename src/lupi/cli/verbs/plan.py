@@ -11,8 +11,7 @@ from rich.table import Table
 
 from lupi.cli import options
 from lupi.cli.output import RUN_AGAIN, print_json, resumable
-from lupi.interface.console import print_message, silenced, stderr, time_text
-from lupi.interface.plain import PlainConsole
+from lupi.interface.console import PlainConsole, print_message, silenced, stderr, time_text
 
 if TYPE_CHECKING:
     from lupi.verdict.planning import SeedPlan
@@ -103,7 +102,7 @@ def _plan(
     from lupi.files import write_text
     from lupi.interface.running import execute_runs, prepare_plan
     from lupi.records import PlannedRun, default_folder, read_comparison
-    from lupi.report.sheets.planning import draw_plan
+    from lupi.report.figures.line_chart import draw_plan
     from lupi.verdict.planning import plan_seeds
     from lupi.verdict.units import gain_in_own_unit
 

@@ -106,9 +106,9 @@ def _list(folders: list[Path], as_json: bool) -> None:
 
 
 def _compare(first: Path, second: Path, as_json: bool) -> None:
-    from lupi.interface.plain import PlainConsole
+    from lupi.interface.console import PlainConsole
     from lupi.records import read_comparison
-    from lupi.report.two_comparisons import render_pair
+    from lupi.report.terminal import render_pair
     from lupi.verdict.side_by_side import side_by_side
 
     found = side_by_side(read_comparison(first), read_comparison(second))

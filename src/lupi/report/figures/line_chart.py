@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lupi.report.figures.styles import DRAWN_DASHES, DRAWN_STYLE, NEUTRAL
+from lupi.report.figures.styles import DRAWN_DASHES, DRAWN_STYLE, NEUTRAL, PALETTE
+from lupi.report.numbers import difference
+from lupi.verdict.planning import SeedPlan
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis as DrawnAxis
@@ -107,3 +109,18 @@ def _for_a_page(svg: str, title: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     head, rest = svg.split(">", 1)
     return f'{head} role="img">\n <title>{html.escape(title)}</title>{rest}'
+
+
+def draw_plan(plan: SeedPlan) -> str:
+    """Draw the power of each arm and size with its range as a band, and the requested power."""
+    requested = 100 * plan.power
+    seeds = [point.n_seeds for point in plan.sizes[0].curve]
+    lines = [Line(f"{requested:.0f} %", seeds, [requested] * len(seeds), NEUTRAL)]
+    for i, row in enumerate(plan.sizes):
+        _, power, low, high = zip(*row.curve, strict=True)
+        name = f"{row.arm}, n = {row.size}"
+        percent = [[100 * value for value in values] for values in (power, low, high)]
+        colour, dash = PALETTE[i % len(PALETTE)], LINE_DASHES[i % len(LINE_DASHES)]
+        lines.append(Line(name, seeds, percent[0], colour, dash, percent[1], percent[2]))
+    gain = difference(plan.gain, plan.metric)
+    return line_chart(lines, Axis("seeds"), Axis(f"power to detect {gain}, %"))

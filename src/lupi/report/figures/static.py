@@ -18,7 +18,7 @@ from lupi.report.figures.curves import fraction_curves
 from lupi.report.figures.forest import forest_height, forest_plot
 from lupi.report.figures.learning import dots_height, learning_curves, score_dots
 from lupi.report.figures.styles import DRAWN_DASHES, DRAWN_STYLE, NEUTRAL, arm_styles
-from lupi.report.fractions import families
+from lupi.report.sentences import families
 from lupi.verdict.results import Summary
 
 if TYPE_CHECKING:

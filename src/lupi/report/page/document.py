@@ -14,12 +14,8 @@ from lupi import __version__
 from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.records import ComparisonRecord, RunRecord
-from lupi.report.additional_labels import additional_labels
 from lupi.report.figures.curves import run_figures
 from lupi.report.figures.styles import arm_styles
-from lupi.report.fractions import partial_sentences
-from lupi.report.images import Album, read_album
-from lupi.report.looks import read_looks
 from lupi.report.numbers import score, unit
 from lupi.report.outcome import outcome
 from lupi.report.page.drawings import (
@@ -31,15 +27,17 @@ from lupi.report.page.drawings import (
     draw_worth,
 )
 from lupi.report.page.provenance import environments, settings_yaml
-from lupi.report.page.runs import run_logs
-from lupi.report.page.table import all_scores, rows
-from lupi.report.published import read_published
+from lupi.report.page.table import all_scores, read_published, rows
+from lupi.report.samples import Album, ShadedSite, read_album, read_looks, shade_texts
+from lupi.report.sentences import (
+    additional_labels,
+    partial_sentences,
+    tuning_rows,
+    tuning_title,
+    worth_sentences,
+)
 from lupi.report.terminal import pointing_text
-from lupi.report.texts import ShadedSite, shade_texts
-from lupi.report.training import Row
-from lupi.report.tuning import rows as tuning_rows
-from lupi.report.tuning import title as tuning_title
-from lupi.report.worth import worth_sentences
+from lupi.report.training import Row, run_logs
 from lupi.text_samples import read_text_samples
 from lupi.verdict.results import Summary
 from lupi.verdict.roles import is_candidate

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 import plotly.graph_objects as go
 from markupsafe import Markup
 
-from lupi.report.figures.curves import epoch_curves, fraction_curves, variance_curves
+from lupi.report.figures.curves import epoch_curves, fraction_curves, variance_curves, worth_plot
 from lupi.report.figures.forest import forest_height, forest_plot
 from lupi.report.figures.learning import dots_height, learning_curves, score_dots
 from lupi.report.figures.styles import Style
-from lupi.report.figures.worth import worth_plot
-from lupi.report.fractions import cell_at, families
+from lupi.report.sentences import cell_at, families
 from lupi.report.training import Row, mean_curve, sites_with_variance
 from lupi.verdict.results import Summary
 from lupi.verdict.worth import Surface

@@ -7,7 +7,7 @@ import jinja2
 from markupsafe import Markup
 
 from lupi import __version__
-from lupi.report.texts import ShadedSite
+from lupi.report.samples import ShadedSite
 
 
 @dataclass(frozen=True, slots=True)

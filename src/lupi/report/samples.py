@@ -1,9 +1,10 @@
-"""Sample images of a run as PNG data URIs: the image, its region, the variance of the noise."""
+"""Samples of runs for a page: images with their noise or attention as PNG, texts shaded by word."""
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ from PIL import Image
 from plotly.colors import hex_to_rgb, sequential
 
 from lupi.errors import LupiError
+from lupi.records import ComparisonRecord, RunRecord
 from lupi.report.numbers import plain
+from lupi.text_samples import TextSample, read_text_samples
 from lupi.unpack import read_arrays
+from lupi.verdict.results import Summary
+from lupi.verdict.roles import is_candidate
 
 SIDE = 160
 """Pixels of an image's longer side on the page, about: a whole multiple of what was recorded."""
@@ -177,3 +182,115 @@ def png(pixels: Pixels) -> bytes:
 def data_uri(pixels: Pixels) -> str:
     """Return pixels as a data URI."""
     return "data:image/png;base64," + base64.b64encode(png(pixels)).decode("ascii")
+
+
+N_SHADES = 8
+"""Number of shades; neighbouring words of one shade form one piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive words with the same shade."""
+
+    text: str
+    inside: bool
+    """Whether they belong to the rationale."""
+    shade: int
+    """Percentage of the largest variance of the site."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShadedText:
+    """One text at one site."""
+
+    pieces: tuple[Piece, ...]
+    label: str
+    prediction: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShadedSite:
+    """The sample texts with the noise at one site."""
+
+    site: str
+    largest: str
+    """The variance of the darkest shade."""
+    texts: tuple[ShadedText, ...]
+
+
+def shade_texts(samples: Sequence[TextSample]) -> list[ShadedSite]:
+    """Shade the words of each text by site; all texts of a site share one scale."""
+    sites = dict.fromkeys(site for sample in samples for site in sample.variances)
+    return [_shade_site(site, [s for s in samples if site in s.variances]) for site in sites]
+
+
+def _shade_site(site: str, samples: Sequence[TextSample]) -> ShadedSite:
+    largest = max((max(s.variances[site], default=0.0) for s in samples), default=0.0)
+    texts = (
+        ShadedText(tuple(_pieces(s, s.variances[site], largest)), s.label, s.prediction)
+        for s in samples
+    )
+    return ShadedSite(site, plain(largest), tuple(texts))
+
+
+def _pieces(sample: TextSample, variances: Sequence[float], largest: float) -> Iterator[Piece]:
+    def look(word: tuple[str, float, float]) -> tuple[bool, int]:
+        _, inside, variance = word
+        share = min(max(variance / largest, 0.0), 1.0) if largest > 0 else 0.0
+        return inside >= 0.5, round(share * N_SHADES) * 100 // N_SHADES
+
+    words = zip(sample.words, sample.region, variances, strict=True)
+    for (inside, shade), alike in groupby(words, look):
+        yield Piece(" ".join(word for word, _, _ in alike), inside, shade)
+
+
+MOST_ARMS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Attention of some arms in test rows of one seed."""
+
+    size: int
+    seed: int
+    arms: tuple[str, ...]
+    album: Album | None = None
+    """Images; its maps are those of the arms."""
+    texts: Sequence[ShadedSite] = ()
+    """Texts, one site per arm."""
+
+
+def read_looks(
+    record: ComparisonRecord, summary: Summary, warnings: list[str], classes: Sequence[str] = ()
+) -> Looks | None:
+    """Return the samples of the plain arm and the first arms with x*; None if there are none.
+
+    They are of the largest size, and of its first seed with samples of every chosen arm.
+    """
+    order = [summary.reference, *(arm.name for arm in summary.arms if is_candidate(arm))]
+    found: dict[tuple[int, int], dict[str, Path]] = {}
+    for run in record.runs:
+        if run.plan.arm in order and (path := _samples(run)) is not None:
+            found.setdefault((-run.plan.size, run.plan.seed), {})[run.plan.arm] = path
+    if not found:
+        return None
+    n_arms = max(map(len, found.values()))
+    (size, seed), paths = next((k, v) for k, v in sorted(found.items()) if len(v) == n_arms)
+    arms = tuple(arm for arm in order if arm in paths)[:MOST_ARMS]
+    try:
+        if paths[arms[0]].suffix == ".json":
+            texts = [shade_texts(read_text_samples(paths[arm])) for arm in arms]
+            return Looks(-size, seed, arms, texts=[sites[0] for sites in texts if sites])
+        arrays = read_arrays(paths[arms[0]])
+        arrays.pop("attention")
+        for i, arm in enumerate(arms):
+            arrays[f"variance/{i} {arm}"] = read_arrays(paths[arm])["attention"]
+        return Looks(-size, seed, arms, album=make_album(arrays, classes))
+    except (LupiError, KeyError, TypeError, ValueError, IndexError) as error:
+        warnings.append(f"{record.folder}: attention can't be shown: {error}")
+        return None
+
+
+def _samples(run: RunRecord) -> Path | None:
+    paths = (run.folder / "attention.npz", run.folder / "attention.json")
+    return next((path for path in paths if path.exists()), None)
