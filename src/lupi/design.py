@@ -34,16 +34,18 @@ class Design:
     def correlation(self, size: int) -> float:
         """Return the correlation between the differences of two seeds.
 
-        Arms that differ in their inputs have a correlation of about o**2 for a share o of common
-        training rows; arms that differ in targets, weights of rows or penalties up to o, since
-        what a row does to them is partly linear. Test rows that seeds draw from the same pool add
-        up to half of their share. See the simulation in docs/verdict.md. With the whole pool
-        nothing is drawn: the verdict is about this training set, for which seeds are independent.
+        What seeds share through o of their training rows correlates them by o at most, if each
+        row acts on its own, and by o**2 where rows act in pairs (Hoeffding 1948). Arms that
+        differ in inputs are near o**2; those that differ in targets, weights or penalties
+        approach o as training sets grow. So o counts by half if it is small, and in full above a
+        third. Test rows that seeds draw from the same pool add up to half of their share. See the
+        simulation in docs/verdict.md. With the whole pool nothing is drawn: the verdict is about
+        this training set, for which seeds are independent.
         """
         if self.is_whole_pool(size):
             return 0.0
         shared = self.overlap(size)
-        return max((shared + shared**2) / 2, self.test_overlap() / 2)
+        return max(shared * min(1.0, (1 + 3 * shared) / 2), self.test_overlap() / 2)
 
     def test_overlap(self) -> float:
         """Return the share of test rows that two seeds have in common, if each draws its own."""

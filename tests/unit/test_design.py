@@ -14,6 +14,14 @@ def test_overlap_is_the_share_of_the_pool() -> None:
     assert [design.is_whole_pool(size) for size in (399, 400)] == [False, True]
 
 
+def test_the_correlation_of_two_seeds_reaches_the_share_of_common_rows() -> None:
+    """Small shares count by half; from a third on the bound holds that no arms can exceed."""
+    design = Design(n_pool=1000, test="fixed")
+    found = [design.correlation(size) for size in (10, 100, 200, 334, 600, 1000)]
+    assert found == pytest.approx([0.00515, 0.065, 0.16, 0.334, 0.6, 0.0])
+    assert Design(1000, "per-seed", n_test=500).correlation(100) == 0.25
+
+
 @pytest.mark.parametrize(
     ("design", "size", "scope"),
     [
