@@ -152,6 +152,8 @@ class ComparisonRecord:
 
 
 FORMAT = 1
+STUDENT = "checkpoint/student.safetensors"
+HELPERS = "checkpoint/method.safetensors"
 
 
 def write_comparison(
@@ -418,3 +420,18 @@ def _mismatch(settings: Mapping[str, Any], plan: PlannedRun, arm: Arm | None) ->
 def _differing(task: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """Return the settings of a task that differ from those of another, as text."""
     return ", ".join(f"{key} {task[key]!r}" for key in task if task[key] != other.get(key))
+
+
+def find_run(folder: Path) -> Path:
+    """Return the folder of a finished run: this one, or the only one below it."""
+    if (folder / "result.json").exists():
+        return folder
+    runs = sorted(path.parent for path in folder.glob("*/result.json"))
+    if not runs:
+        raise LupiError(
+            f"{folder} holds no finished run (no result.json); "
+            "give a folder that `lupi train` or `lupi compare` wrote below runs/"
+        )
+    if len(runs) > 1:
+        raise LupiError(f"{folder} holds {len(runs)} runs; give one of them, such as {runs[0]}")
+    return runs[0]

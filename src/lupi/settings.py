@@ -288,3 +288,9 @@ def fingerprint(resolved: Mapping[str, Any]) -> str:
     """Return 12 hex digits of the SHA-256 of resolved settings."""
     text = json.dumps(resolved, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def derive_seed(seed: int, *purpose: Any) -> int:
+    """Return a seed for one purpose, so that no two purposes share random numbers."""
+    text = ":".join(str(part) for part in (seed, *purpose))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1

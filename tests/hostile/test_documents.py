@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx
 import pytest
+import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from hostile_files import answered, as_json, changed_document, damaged_bytes, fu
 from lupi.comparison.plan import check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
-from lupi.records import read_comparison
+from lupi.records import STUDENT, read_comparison
 from lupi.report.page.document import render
 from lupi.report.terminal import summary_table
 from lupi.settings import override, read_yaml
@@ -28,7 +29,7 @@ from lupi.ship.export import export
 from lupi.ship.inputs import read_inputs
 from lupi.ship.manifest import write_manifest
 from lupi.ship.pick import pick_run
-from lupi.train.finished import STUDENT, read_finished
+from lupi.train.finished import read_finished
 from lupi.train.run import run
 from lupi.verdict.summary import summarise, to_json
 from lupi_paper.translation.saved import load_translator
@@ -248,15 +249,15 @@ def use(folder: Path) -> None:
         lines = [HEADER, *rows(3)]
         new = folder.parent / "new.csv"
         new.write_text("".join(",".join(line) + "\n" for line in lines))
-        for batch in read_inputs(student, [new], [], 2):
-            student.explain(student.outputs(batch.x))
+        for batch in read_inputs(description, [new], [], 2):
+            student.explain(student.outputs(torch.from_numpy(batch.x)))
     elif description.images is not None:
         Image.new("RGB", (30, 20), (9, 99, 199)).save(folder.parent / "new.png")
         student.predict([folder.parent / "new.png"])
     else:
         student.predict(["the handle is <r>awful</r>", "superb"])
-        for batch in read_inputs(student, [], ["a lamp\n"], 2):
-            student.explain(student.outputs(batch.x))
+        for batch in read_inputs(description, [], ["a lamp\n"], 2):
+            student.explain(student.outputs(torch.from_numpy(batch.x)))
 
 
 @fuzzed

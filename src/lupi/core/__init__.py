@@ -4,7 +4,7 @@ x is the input of a network, x* (`xstar`) is known in training only, y is the ta
 """
 
 from lupi.core.batch import Batch, Inputs, Losses, RowLoss
-from lupi.core.method import Method, Stage, derive_seed, seed_torch
+from lupi.core.method import Method, Stage, seed_torch
 from lupi.core.task import (
     Control,
     Generated,
@@ -18,6 +18,7 @@ from lupi.core.task import (
     Task,
     XstarKind,
 )
+from lupi.settings import derive_seed
 
 __all__ = [
     "Batch",

@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -166,12 +165,6 @@ class Method(nn.Module):
     def student(self) -> nn.Module:
         """Return a copy of the student, without any part of the method."""
         return copy.deepcopy(self.net)
-
-
-def derive_seed(seed: int, *purpose: Any) -> int:
-    """Return a seed for one purpose, so that no two purposes share random numbers."""
-    text = ":".join(str(part) for part in (seed, *purpose))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def seed_torch(seed: int) -> None:

@@ -12,10 +12,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lupi.core import derive_seed
 from lupi.design import Design
 from lupi.errors import LupiError
 from lupi.facts import Fact
+from lupi.settings import derive_seed
 
 Part = Literal["train", "val", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)

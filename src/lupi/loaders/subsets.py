@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lupi.core import derive_seed
 from lupi.errors import LupiError
+from lupi.settings import derive_seed
 
 
 def nested_rows(

@@ -24,6 +24,7 @@ class MethodFacts(NamedTuple):
     sees_xstar_at_test: bool
     kinds: tuple[str, ...]
     """Of x* that it can use."""
+    extends_student: bool = False
 
 
 def list_facts() -> list[MethodFacts]:
@@ -69,5 +70,5 @@ def _values(node: ast.ClassDef) -> Iterator[tuple[str, Any]]:
 
 def _facts(classes: dict[str, dict[str, Any]]) -> Iterator[MethodFacts]:
     for values in classes.values():
-        if values.keys() >= set(MethodFacts._fields):
+        if values.keys() >= set(MethodFacts._fields) - set(MethodFacts._field_defaults):
             yield MethodFacts(**values)

@@ -1,1 +1,6 @@
 """Networks: students for images, vectors, texts and sentences."""
+
+from typing import Literal
+
+Pooling = Literal["mean", "attention", "both"]
+"""How places become one vector."""

@@ -12,16 +12,16 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.errors import LupiError
+from lupi.networks import Pooling as Pooling
 from lupi.noise.sites import Site
 
-Pooling = Literal["mean", "attention", "both"]
 NO_PLACE = -1e4
 """Score of padding."""
 

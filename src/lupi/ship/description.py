@@ -5,23 +5,30 @@ contains nothing about x*.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
-from torch import nn
 
 from lupi.errors import LupiError
 from lupi.loaders.files import Dialect, TextFormat
 from lupi.loaders.images.decode import Fit
 from lupi.loaders.tables.encoder import Column, ColumnKind, TableEncoder
-from lupi.methods.registry import find_method
-from lupi.networks.backbones import Source, empty_backbone
-from lupi.networks.map_student import with_backbone
-from lupi.networks.text_backbones import WordVectors
 from lupi.settings import Settings
 from lupi.tasks import table_network
-from lupi.tasks.images import network as image_network
 from lupi.tasks.text import network as text_network
+
+if TYPE_CHECKING:  # `lupi predict` waits for torch only where it needs it
+    from torch import nn
+
+    from lupi.networks.backbones import Source
+
+LOGVAR_RANGE = (-8.0, 8.0)
+"""Range of log-variances, as in `lupi.core.gaussian`."""
+
+Prediction = dict[str, Any]
+"""prediction and probabilities of the classes; or mean and std of a number"""
 
 
 class ImageFiles(Settings):
@@ -61,8 +68,10 @@ class PretrainedPart(Settings):
     """Configuration of a `transformers` model."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> "Source":
         """The same for `lupi.networks.backbones`."""
+        from lupi.networks.backbones import Source
+
         return Source(self.name, self.model, self.checksum, self.config)
 
 
@@ -119,6 +128,24 @@ class Target(Settings):
         """Number of outputs per row."""
         return 2 if self.kind == "regression" else len(self.classes)
 
+    def explain(self, output: NDArray[Any]) -> list[Prediction]:
+        """Convert outputs to predictions: class probabilities, or mean and standard deviation."""
+        output = output.astype(np.float64)
+        if self.kind == "regression":
+            means = output[:, 0] * self.std + self.mean
+            stds = np.exp(output[:, 1].clip(*LOGVAR_RANGE) / 2) * self.std
+            pairs = zip(means.tolist(), stds.tolist(), strict=True)
+            return [{"mean": m, "std": s} for m, s in pairs]
+        likely = np.exp(output - output.max(1, keepdims=True))
+        best = output.argmax(1).tolist()
+        return [
+            {
+                "prediction": self.classes[i],
+                "probabilities": dict(zip(self.classes, row, strict=True)),
+            }
+            for i, row in zip(best, (likely / likely.sum(1, keepdims=True)).tolist(), strict=True)
+        ]
+
 
 class Extension(Settings):
     """The method whose student is more than the network, and its settings."""
@@ -166,30 +193,46 @@ class Description(Settings):
         assert self.features is not None  # of a student for rows
         return TableEncoder(tuple(Column(**dict(column)) for column in self.features.columns))
 
-    def build(self) -> nn.Module:
+    def unknown(self, x: NDArray[Any]) -> dict[int, str]:
+        """Return the rows of x that say nothing to the student, with the reason."""
+        if self.texts is None:
+            return {}
+        empty = (x == 0).all(axis=tuple(range(1, x.ndim)))
+        return {int(row): "no known word" for row in np.flatnonzero(empty)}
+
+    def build(self) -> "nn.Module":
         """Build the network from inputs to outputs, its weights to be loaded from a file."""
         net = self.build_student()
         if self.frozen is None:
             return net
+        from lupi.networks.backbones import empty_backbone
+        from lupi.networks.map_student import with_backbone
+
         return with_backbone(net, empty_backbone(self.frozen))
 
-    def build_student(self) -> nn.Module:
+    def build_student(self) -> "nn.Module":
         """Build the trained part: without a frozen backbone."""
         net = self._network()
         if self.extended is None:
             return net
+        from lupi.methods.registry import find_method
+
         method = find_method(self.extended.method)
         settings = method.Settings.parse(self.extended.settings, "extended.settings")
         return method.extend(net, self._network, settings)
 
     @property
-    def frozen(self) -> Source | None:
+    def frozen(self) -> "Source | None":
         """The backbone that was not trained with the student."""
         if self.backbone is None or self.images is None:
             return None  # the words of a text are encoded with the text
         return self.backbone.source if self.network.get("tune", "none") == "none" else None
 
-    def _network(self) -> nn.Module:
+    def _network(self) -> "nn.Module":
+        from lupi.networks.backbones import empty_backbone
+        from lupi.networks.text_backbones import WordVectors
+        from lupi.tasks.images import network as image_network
+
         n_outputs = self.target.n_outputs
         if self.texts is not None:
             texts = text_network.TextNetworkSettings.parse(self.network, "network")

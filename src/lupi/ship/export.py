@@ -20,17 +20,10 @@ from lupi.core import Split
 from lupi.errors import LupiError
 from lupi.files import remove_leftovers, require_utf8, temporary_path, write_json, write_text
 from lupi.ship.card import model_card
-from lupi.ship.manifest import write_manifest
+from lupi.ship.manifest import DESCRIPTION, ONNX, WEIGHTS, write_manifest
 from lupi.ship.onnx_file import write_onnx
 from lupi.ship.refit import Refitted
-from lupi.ship.student import (
-    DESCRIPTION,
-    ONNX,
-    WEIGHTS,
-    describe_run,
-    load_student,
-    whole_student,
-)
+from lupi.ship.student import describe_run, load_student, whole_student
 from lupi.tasks.images.image import in_pixels
 from lupi.train.checkpoint import save_weights
 from lupi.train.finished import read_finished

@@ -5,15 +5,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.loaders.images.decode import BadImageError
-from lupi.ship.description import ImageFiles
-from lupi.ship.files import encode_image, find_images
+from lupi.ship.description import Description, ImageFiles
 from lupi.ship.rows import RowReader
-from lupi.ship.student import Student
 from lupi.ship.texts import TextEncoder
 
 STDIN = Path("-")
@@ -24,7 +21,7 @@ class Inputs(NamedTuple):
 
     names: list[dict[str, Any]]
     """For each row of x: its `input` (a file) and its `row` there, from 1."""
-    x: Tensor
+    x: NDArray[Any]
     bad: list[str]
     """The invalid inputs, with reasons."""
     n_before_bad: int
@@ -34,7 +31,7 @@ class Inputs(NamedTuple):
 
 
 def read_inputs(
-    student: Student,
+    description: Description,
     paths: Sequence[Path],
     stdin: Iterable[str],
     batch_size: int,
@@ -43,21 +40,20 @@ def read_inputs(
     """Yield batches of inputs.
 
     Args:
-        student: The student that predicts them.
+        description: Of the student that predicts them.
         paths: Files; `-` is stdin: rows as CSV, names of images, or one text per line.
         stdin: Lines of stdin.
         batch_size: Number of rows per batch.
         texts: Texts to predict before the paths.
     """
-    if student.description.texts is not None:
-        encoder = TextEncoder(student.description.texts)
+    if description.texts is not None:
+        encoder = TextEncoder(description.texts, description.backbone)
         return _read_texts(encoder, texts, paths, stdin, batch_size)
     if texts:
         raise LupiError("--input: this student does not predict texts")
-    how = student.description.images
-    if how is not None:
-        return _read_images(how, _named(paths, stdin), batch_size)
-    return _read_rows(student, paths or [STDIN], stdin, batch_size)
+    if description.images is not None:
+        return _read_images(description.images, _named(paths, stdin), batch_size)
+    return _read_rows(description, paths or [STDIN], stdin, batch_size)
 
 
 def _named(paths: Sequence[Path], stdin: Iterable[str]) -> Iterator[Path]:
@@ -73,6 +69,10 @@ def _named(paths: Sequence[Path], stdin: Iterable[str]) -> Iterator[Path]:
 
 
 def _read_images(how: ImageFiles, paths: Iterable[Path], batch_size: int) -> Iterator[Inputs]:
+    import torch
+
+    from lupi.ship.files import encode_image, find_images
+
     files = find_images(paths)
     while chunk := list(islice(files, batch_size)):
         names, encoded, n_before = [], [], 0
@@ -85,13 +85,12 @@ def _read_images(how: ImageFiles, paths: Iterable[Path], batch_size: int) -> Ite
             except BadImageError as error:
                 bad.append(f"{path}: {error}")
         empty = torch.empty(0, how.n_channels, how.image_size, how.image_size)
-        yield Inputs(names, torch.stack(encoded) if encoded else empty, bad, n_before)
+        yield Inputs(names, (torch.stack(encoded) if encoded else empty).numpy(), bad, n_before)
 
 
 def _read_rows(
-    student: Student, paths: Sequence[Path], stdin: Iterable[str], batch_size: int
+    description: Description, paths: Sequence[Path], stdin: Iterable[str], batch_size: int
 ) -> Iterator[Inputs]:
-    description = student.description
     reader = RowReader(description.encoder(), description.csv, batch_size)
     for path in paths:
         where = "stdin" if path == STDIN else str(path)

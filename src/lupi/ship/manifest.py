@@ -9,6 +9,9 @@ from lupi.files import read_json, write_json
 from lupi.limits import open_regular
 
 MANIFEST = "manifest.json"
+DESCRIPTION = "student.json"
+WEIGHTS = "student.safetensors"
+ONNX = "student.onnx"
 
 
 def write_manifest(folder: Path) -> None:

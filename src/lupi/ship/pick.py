@@ -7,9 +7,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from lupi.errors import LupiError
-from lupi.records import ComparisonRecord, RunRecord, read_comparison
+from lupi.records import STUDENT, ComparisonRecord, RunRecord, find_run, read_comparison
 from lupi.settings import unknown_name
-from lupi.train.finished import STUDENT, find_run
 from lupi.verdict.results import Verdict
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.loaders.files import Dialect, is_csv, read_frame, read_lines, split_header
@@ -29,7 +28,7 @@ class Rows(NamedTuple):
 
     numbers: list[int]
     """Row numbers of the valid rows, from 1."""
-    x: Tensor
+    x: NDArray[np.float32]
     bad: list[tuple[int, str]]
     """Row number and error of each invalid row."""
 
@@ -126,12 +125,12 @@ class RowReader:
     def _encoded(self, frame: "pd.DataFrame", start: int, bad: dict[int, str]) -> Rows:
         bad = {**find_bad(frame, self._encoder), **bad}
         good = [i for i in range(len(frame)) if i not in bad]
-        x = torch.from_numpy(self._encoder.transform(frame.iloc[good]))
+        x = self._encoder.transform(frame.iloc[good])
         named = sorted((start + i + 1, reason) for i, reason in bad.items())
         return Rows([start + i + 1 for i in good], x, named)
 
 
-def encode_rows(frame: Any, encoder: TableEncoder) -> Tensor:
+def encode_rows(frame: Any, encoder: TableEncoder) -> NDArray[np.float32]:
     """Return x of the rows of a DataFrame, (B, width); an invalid row is an error."""
     import pandas as pd
 
@@ -139,7 +138,7 @@ def encode_rows(frame: Any, encoder: TableEncoder) -> Tensor:
         raise LupiError(
             f"this student predicts rows: expected a non-empty DataFrame, got {frame!r}"
         )
-    x = torch.from_numpy(encoder.transform(frame))
+    x = encoder.transform(frame)
     for row, reason in sorted(find_bad(frame, encoder).items()):
         raise LupiError(f"row {row + 1}: {reason}")
     return x

@@ -7,32 +7,24 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from lupi.core.gaussian import moments
 from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.methods.registry import find_method
 from lupi.networks.backbones import find_backbone
 from lupi.networks.map_student import with_backbone
 from lupi.networks.weights import uninitialised
-from lupi.ship.description import Description, Extension
+from lupi.records import STUDENT, find_run
+from lupi.ship.description import Description, Extension, Prediction
 from lupi.ship.files import encode_images
-from lupi.ship.manifest import MANIFEST, check_manifest
+from lupi.ship.manifest import DESCRIPTION, MANIFEST, ONNX, WEIGHTS, check_manifest
 from lupi.ship.onnx_file import OnnxNetwork
 from lupi.ship.rows import encode_rows
 from lupi.ship.texts import TextEncoder
 from lupi.train.checkpoint import load_weights
-from lupi.train.finished import STUDENT, find_run
 from lupi.train.settings import RunSettings
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DESCRIPTION = "student.json"
-WEIGHTS = "student.safetensors"
-ONNX = "student.onnx"
-
-Prediction = dict[str, Any]
-"""prediction and probabilities of the classes; or mean and std of a number"""
 
 
 class Student:
@@ -49,8 +41,7 @@ class Student:
         self._encoder = description.encoder() if description.features is not None else None
         self._texts = None
         if description.texts is not None:
-            part = description.backbone
-            self._texts = TextEncoder(description.texts, part.source if part else None)
+            self._texts = TextEncoder(description.texts, description.backbone)
 
     def __repr__(self) -> str:
         """Return what it predicts, from what."""
@@ -69,9 +60,9 @@ class Student:
     def encode(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> Tensor:
         """Convert rows (a DataFrame), images (file names) or texts (strings) to x."""
         if self._encoder is not None:
-            return encode_rows(inputs, self._encoder)
+            return torch.from_numpy(encode_rows(inputs, self._encoder))
         if self._texts is not None:
-            return self._texts.encode(inputs)
+            return torch.from_numpy(self._texts.encode(inputs))
         assert self.description.images is not None  # one of them is there
         return encode_images(inputs, self.description.images)
 
@@ -89,19 +80,7 @@ class Student:
 
     def explain(self, output: Tensor) -> list[Prediction]:
         """Convert outputs to predictions: class probabilities, or mean and standard deviation."""
-        target = self.description.target
-        if target.kind == "regression":
-            mean, logvar = moments(output.double())
-            means, stds = mean * target.std + target.mean, (logvar / 2).exp() * target.std
-            pairs = zip(means.tolist(), stds.tolist(), strict=True)
-            return [{"mean": m, "std": s} for m, s in pairs]
-        return [
-            {
-                "prediction": target.classes[max(range(len(row)), key=row.__getitem__)],
-                "probabilities": dict(zip(target.classes, row, strict=True)),
-            }
-            for row in output.double().softmax(1).tolist()
-        ]
+        return self.description.target.explain(output.numpy())
 
     def predict(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> list[Prediction]:
         """Predict rows of a table, images or texts; unreadable input is an error.
@@ -119,9 +98,7 @@ class Student:
 
     def unknown(self, x: Tensor) -> dict[int, str]:
         """Return the rows of x that say nothing to the student, with the reason."""
-        if self._texts is None:
-            return {}
-        return {int(row): "no known word" for row in (x == 0).all(1).nonzero().flatten()}
+        return self.description.unknown(x.numpy())
 
     def _listed(self, inputs: Any) -> Any:
         """Return a Series or an array of texts or files as a list; of a frame, its texts."""

@@ -5,18 +5,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
+import numpy as np
+from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.loaders.files import SUFFIXES, read_lines, read_rows, resolve, suffix_of
 from lupi.loaders.text.texts import as_text, remove_tags
 from lupi.loaders.text.tokens import split_words
 from lupi.loaders.text.word_vocabulary import WordVocabulary
-from lupi.networks.backbones import Source
-from lupi.networks.text_backbones import find_text_backbone
-from lupi.ship.description import TextFiles
+from lupi.ship.description import PretrainedPart, TextFiles
 
 ONE_PER_LINE = (".txt", "")
 """Suffixes of files with one text per line and no columns, like stdin."""
@@ -27,7 +24,8 @@ class EncodedTexts(NamedTuple):
 
     numbers: list[int]
     """Numbers of the valid texts, from 1."""
-    x: Tensor
+    x: NDArray[Any]
+    """Word numbers (B, T), or vectors of words (B, T, C)."""
     bad: list[tuple[int, str]]
     """Number and error of each invalid text."""
 
@@ -35,12 +33,16 @@ class EncodedTexts(NamedTuple):
 class TextEncoder:
     """Converts texts to word indices (B, T), as for the training texts."""
 
-    def __init__(self, how: TextFiles, source: Source | None = None) -> None:
+    def __init__(self, how: TextFiles, pretrained: PretrainedPart | None = None) -> None:
         self._how = how
         self._vocabulary = WordVocabulary(how.words)
-        self._backbone = None if source is None else find_text_backbone(source)
+        self._backbone = None
+        if pretrained is not None:
+            from lupi.networks.text_backbones import find_text_backbone
 
-    def encode(self, texts: Any) -> Tensor:
+            self._backbone = find_text_backbone(pretrained.source)
+
+    def encode(self, texts: Any) -> NDArray[Any]:
         """Return x of texts; an empty one is an error."""
         is_list = isinstance(texts, Sequence) and not isinstance(texts, str) and len(texts)
         if not is_list or not all(isinstance(text, str) for text in texts):
@@ -86,12 +88,21 @@ class TextEncoder:
                 continue
             encoded.append(self._encode(words[: self._how.max_length]))
             numbers.append(number)
-        empty = torch.empty(0, 1, dtype=torch.long)
-        x = pad_sequence(encoded, batch_first=True) if encoded else empty
-        return EncodedTexts(numbers, x, bad)
+        return EncodedTexts(numbers, _padded(encoded), bad)
 
-    def _encode(self, words: list[str]) -> Tensor:
+    def _encode(self, words: list[str]) -> NDArray[Any]:
         """Return the numbers of words, (T,), or their vectors, (T, C)."""
         if self._backbone is None:
-            return torch.from_numpy(self._vocabulary.encode(words))
-        return self._backbone.encode([words])[0]
+            return self._vocabulary.encode(words)
+        return self._backbone.encode([words])[0].numpy()
+
+
+def _padded(texts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return texts (T, ...) of any length as one array (B, T, ...), with zeros at their ends."""
+    if not texts:
+        return np.empty((0, 1), dtype=np.int64)
+    shape = (len(texts), max(map(len, texts)), *texts[0].shape[1:])
+    padded = np.zeros(shape, dtype=texts[0].dtype)
+    for row, text in zip(padded, texts, strict=True):
+        row[: len(text)] = text
+    return padded

@@ -1,12 +1,13 @@
 """The network of a table task and its settings."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
-from torch import nn
 
-from lupi.networks.mlp import MLP, Linear
 from lupi.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import nn
 
 N_HIDDEN, N_LAYERS = 64, 2
 DROPOUT = {"mlp": 0.5, "linear": 0.0}
@@ -35,8 +36,10 @@ class TableNetworkSettings(Settings):
         return self
 
 
-def build_network(settings: TableNetworkSettings, n_in: int, n_outputs: int) -> nn.Module:
+def build_network(settings: TableNetworkSettings, n_in: int, n_outputs: int) -> "nn.Module":
     """Build a student for vectors of a given length."""
+    from lupi.networks.mlp import MLP, Linear
+
     s = settings
     dropout = DROPOUT[s.name] if s.dropout is None else s.dropout
     if s.name == "linear":

@@ -9,12 +9,10 @@ from lupi.core import Method, Task
 from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.methods.registry import build_method
+from lupi.records import HELPERS, STUDENT, find_run
 from lupi.tasks.registry import build_task
 from lupi.train.checkpoint import helper_weights, load_weights
 from lupi.train.settings import RunSettings
-
-STUDENT = "checkpoint/student.safetensors"
-HELPERS = "checkpoint/method.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +43,6 @@ class FinishedRun:
         if {k: w.shape for k, w in own.items()} != {k: w.shape for k, w in expected.items()}:
             raise LupiError(f"{path} holds other weights than the settings of the run ask for")
         self.method.load_state_dict(own, strict=False)
-
-
-def find_run(folder: Path) -> Path:
-    """Return the folder of a finished run: this one, or the only one below it."""
-    if (folder / "result.json").exists():
-        return folder
-    runs = sorted(path.parent for path in folder.glob("*/result.json"))
-    if not runs:
-        raise LupiError(
-            f"{folder} holds no finished run (no result.json); "
-            "give a folder that `lupi train` or `lupi compare` wrote below runs/"
-        )
-    if len(runs) > 1:
-        raise LupiError(f"{folder} holds {len(runs)} runs; give one of them, such as {runs[0]}")
-    return runs[0]
 
 
 def read_finished(folder: Path) -> FinishedRun:

@@ -6,8 +6,8 @@ from lupi.errors import LupiError
 from lupi.files import read_json
 from lupi.methods.registry import find_method
 from lupi.networks.weights import uninitialised
+from lupi.records import STUDENT, find_run
 from lupi.train.checkpoint import load_weights
-from lupi.train.finished import STUDENT, find_run
 from lupi.train.settings import RunSettings
 from lupi_paper.translation.settings import TranslationNetworkSettings, TranslationSettings
 from lupi_paper.translation.text.vocabulary import load_vocabulary

@@ -7,9 +7,8 @@ import pytest
 
 from lupi.errors import LupiError
 from lupi.files import read_json, write_json
-from lupi.records import Arm, Metric, PlannedRun, write_comparison
+from lupi.records import STUDENT, Arm, Metric, PlannedRun, write_comparison
 from lupi.ship.pick import pick_run
-from lupi.train.finished import STUDENT
 
 ARMS = [
     Arm("no-xstar", "no-xstar"),

@@ -13,9 +13,10 @@ from safetensors.torch import load_file, save_file
 
 import lupi
 from lupi.errors import LupiError
+from lupi.records import STUDENT
 from lupi.ship.export import Format, export
 from lupi.ship.manifest import write_manifest
-from lupi.train.finished import STUDENT, read_finished
+from lupi.train.finished import read_finished
 from lupi.train.run import splits_for
 from made_students import image_run, table_run
 

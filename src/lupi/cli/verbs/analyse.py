@@ -36,6 +36,7 @@ def analyse(
     """
     from lupi.analysis.findings import find
     from lupi.analysis.observe import observe
+    from lupi.records import find_run
     from lupi.report.sheets.analysis import (
         RELATION_HEAD,
         lead,
@@ -43,7 +44,6 @@ def analyse(
         text_lines,
         write_analysis,
     )
-    from lupi.train.finished import find_run
 
     run = find_run(run)
     with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress:

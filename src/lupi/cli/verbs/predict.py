@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from lupi.escapes import csv_cell, visible
 from lupi.interface.console import print_message, stderr
 
 if TYPE_CHECKING:
-    from lupi.ship.student import Prediction
+    from lupi.ship.description import Prediction
 
 N_BAD_SHOWN = 5
 
@@ -45,7 +46,7 @@ def predict(
     batch_size: Annotated[
         int, typer.Option(min=1, help="Inputs per batch; 1 answers a stream line by line.")
     ] = 128,
-    threads: Annotated[int, typer.Option(min=1, help="Number of torch threads.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 1,
 ) -> None:
     """Predict with a student: one line on stdout for each row, image or text.
 
@@ -59,20 +60,19 @@ def predict(
 
     Example: `lupi predict shipped --input "a silly film"`
     """
-    import torch
-
+    if "numpy" not in sys.modules:  # which reads it when it is imported
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", str(threads))
     from lupi.errors import LupiError
     from lupi.ship.inputs import read_inputs
     from lupi.ship.manifest import MANIFEST
     from lupi.ship.pick import pick_run
-    from lupi.ship.student import load_student
+    from lupi.ship.predictor import load_predictor
 
-    torch.set_num_threads(threads)
     if not (run / MANIFEST).exists():
         picked = pick_run(run)
         run = picked.folder
         print_message(picked.why)
-    student = load_student(run)
+    description, outputs = load_predictor(run, threads)
     write = _csv_writer() if format_ == "csv" else _write_json
     at_once = 1 if sys.stdin.isatty() and not (inputs or texts) else batch_size
     n_done = n_bad = 0
@@ -82,17 +82,17 @@ def predict(
         TextColumn("{task.completed} predicted"), console=stderr, transient=True, disable=hidden
     ) as progress:
         bar = progress.add_task("", total=None)
-        for batch in read_inputs(student, inputs or [], _lines(), at_once, texts or []):
+        for batch in read_inputs(description, inputs or [], _lines(), at_once, texts or []):
             if batch.ignored != said:
                 said = tuple(batch.ignored)
                 listed = ", ".join(said)
                 print_message(f"ignored columns, which the student does not use: {listed}")
             n_good = batch.n_before_bad if on_bad == "stop" else len(batch.x)
             if n_good:
-                predictions = student.explain(student.outputs(batch.x[:n_good]))
-                unknown = student.unknown(batch.x[:n_good])
+                predictions = description.target.explain(outputs(batch.x[:n_good]))
+                unknown = description.unknown(batch.x[:n_good])
                 for row, prediction in enumerate(predictions):
-                    if row in unknown or (format_ == "csv" and student.description.texts):
+                    if row in unknown or (format_ == "csv" and description.texts):
                         prediction["unknown"] = unknown.get(row, "")
                 names = batch.names[:n_good]
                 write([{**n, **p} for n, p in zip(names, predictions, strict=True)])

@@ -1,14 +1,16 @@
 """The network of a text task and its settings."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
-from torch import nn
 
-from lupi.networks.pooling import Pooling
-from lupi.networks.text import ConvEncoder, bag_of_words, encoder_network, import_encoder, lstm
-from lupi.networks.text_backbones import TextBackbone, load_text_backbone
+from lupi.networks import Pooling
 from lupi.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from lupi.networks.text_backbones import TextBackbone
 
 N_CHANNELS = 64
 N_EXAMPLE_WORDS = 13
@@ -55,8 +57,10 @@ class TextNetworkSettings(Settings):
         """Whether words are vectors of a frozen pretrained encoder."""
         return self.name in ("minilm", "transformers")
 
-    def backbone(self) -> TextBackbone:
+    def backbone(self) -> "TextBackbone":
         """Return the frozen encoder, loaded once."""
+        from lupi.networks.text_backbones import load_text_backbone
+
         return load_text_backbone(self.name, self.model)
 
 
@@ -64,9 +68,11 @@ def build_network(
     settings: TextNetworkSettings,
     n_words: int,
     n_outputs: int,
-    encoder: nn.Module | None = None,
-) -> nn.Module:
+    encoder: "nn.Module | None" = None,
+) -> "nn.Module":
     """Build a student for word numbers below `n_words`, over a given encoder if it is frozen."""
+    from lupi.networks.text import ConvEncoder, bag_of_words, encoder_network, import_encoder, lstm
+
     n_channels = settings.n_channels or N_CHANNELS
     if settings.is_frozen:
         assert encoder is not None
