@@ -9,10 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
 from rich.text import Text
 
 from conftest import Here
+from lupi.cli.app import app
+from lupi.cli.options import COLUMNS
 from lupi.escapes import csv_cell, visible
 from lupi.interface.console import PlainConsole
 from made_table import HEADER, rows
@@ -151,3 +154,16 @@ def test_predictions_and_cards_escape_names(tmp_path: Path, here: Here) -> None:
     read = list(csv.reader(printed.splitlines()))
     assert {row[2] for row in read[1:]} <= {html, f"'{formula}"}
     assert not any(cell.startswith("=") for row in read for cell in row)
+
+
+@pytest.mark.parametrize("verb", ["compare", "train", "plan"])
+def test_verbs_take_the_same_options_about_data(verb: str) -> None:
+    group = typer.main.get_command(app)
+    command = group.commands[verb]  # type: ignore[attr-defined]
+    given = {option.name: option.multiple for option in command.params if option.name in COLUMNS}
+    assert list(given) == list(COLUMNS)
+    assert {name for name, several in given.items() if several} == {
+        "privileged",
+        "rationale",
+        "ignore",
+    }

@@ -1,6 +1,10 @@
 """Options that several verbs share: one name, one meaning."""
 
 import csv
+import functools
+import inspect
+from collections.abc import Callable
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +19,7 @@ def _allow(names: list[str] | None) -> list[str] | None:
     return names
 
 
-DATA = "Columns of your own table or texts"
+DATA = "Your own data: columns of a table or of texts, annotations of images"
 
 Source = Annotated[
     Path,
@@ -27,125 +31,92 @@ Source = Annotated[
         "- reads a table or texts from stdin.",
     ),
 ]
-Target = Annotated[
-    str | None, typer.Option(help="Column to predict.", metavar="COLUMN", rich_help_panel=DATA)
-]
-Privileged = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Columns that are x* (tables only). Put names that contain a comma in double quotes.",
-        metavar="COLUMN,COLUMN",
-        rich_help_panel=DATA,
+COLUMNS: dict[str, tuple[str, str]] = {
+    "target": ("COLUMN", "Column to predict."),
+    "privileged": (
+        "COLUMN,COLUMN",
+        "Columns that are x* (tables only). Put names that contain a comma in double quotes.",
     ),
-]
-Text = Annotated[
-    str | None,
-    typer.Option(
-        help="Column with the texts (texts only).", metavar="COLUMN", rich_help_panel=DATA
+    "text": ("COLUMN", "Column with the texts (texts only)."),
+    "rationale": (
+        "COLUMN,COLUMN",
+        "Column with the rationales (x*); the text column if tags mark them there; several columns "
+        "for several annotators (texts only).",
     ),
-]
-Rationale = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Column with the rationales (x*); the text column if tags mark "
-        "them there; several columns for several annotators (texts only).",
-        metavar="COLUMN",
-        rich_help_panel=DATA,
+    "masks": (
+        "FOLDER",
+        "Folder with masks (images only). By default where file names say that they are.",
     ),
-]
-Masks = Annotated[
-    str | None,
-    typer.Option(
-        help="Folder with masks (images only). By default where file names say that they are.",
-        metavar="FOLDER",
-        rich_help_panel=DATA,
+    "boxes": (
+        "FILE",
+        "Annotations (images only): COCO, Label Studio, CVAT or CSV, or a folder of PASCAL VOC or "
+        "YOLO files. By default what is found.",
     ),
-]
-Boxes = Annotated[
-    str | None,
-    typer.Option(
-        help="Annotations (images only): COCO, Label Studio, CVAT or CSV, or a folder of PASCAL "
-        "VOC or YOLO files. By default what is found.",
-        metavar="FILE",
-        rich_help_panel=DATA,
+    "labels": (
+        "FILE",
+        "CSV with columns file and label (images only). By default folders are classes.",
     ),
-]
-Labels = Annotated[
-    str | None,
-    typer.Option(
-        help="CSV with columns file and label (images only). By default folders are classes.",
-        metavar="FILE",
-        rich_help_panel=DATA,
+    "ignore": ("COLUMN,COLUMN", "Columns to drop, such as names or row numbers (tables only)."),
+    "groups": (
+        "COLUMN",
+        "Group column: rows with the same value, such as one person's, are never split between "
+        "training and test. For images, a CSV with columns file and group, or FILE:COLUMN.",
     ),
-]
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Columns to drop, such as names or row numbers (tables only).",
-        metavar="COLUMN,COLUMN",
-        rich_help_panel=DATA,
+    "items": (
+        "COLUMN",
+        "Item column: rows with the same value are answers to one item, never split and scored "
+        "once (tables only).",
     ),
-]
-Groups = Annotated[
-    str | None,
-    typer.Option(
-        help="Group column: rows with the same value, such as one person's, are never "
-        "split between training and test. For images, a CSV with columns file and group, or "
-        "FILE:COLUMN.",
-        metavar="COLUMN",
-        rich_help_panel=DATA,
+    "gold": (
+        "COLUMN",
+        "Column with an item's true target, for scoring; by default the majority or mean of its "
+        "answers (tables only).",
     ),
-]
-Items = Annotated[
-    str | None,
-    typer.Option(
-        help="Item column: rows with the same value are answers to one item, never split and "
-        "scored once (tables only).",
-        metavar="COLUMN",
-        rich_help_panel=DATA,
+    "time": ("COLUMN", "Time column: training rows precede test rows (tables and texts)."),
+    "split": ("COLUMN", "Column with train, val or test for each row (tables and texts)."),
+    "weights": ("COLUMN", "Column with row weights (tables only)."),
+    "metric": (
+        "NAME",
+        "Metric of the verdict, such as mae or f1_macro; all are recorded (tables and texts).",
     ),
-]
-Gold = Annotated[
-    str | None,
-    typer.Option(
-        help="Column with an item's true target, for scoring; by default the majority or mean "
-        "of its answers (tables only).",
-        metavar="COLUMN",
-        rich_help_panel=DATA,
-    ),
-]
-Time = Annotated[
-    str | None,
-    typer.Option(
-        help="Time column: training rows precede test rows (tables and texts).",
-        metavar="COLUMN",
-        rich_help_panel=DATA,
-    ),
-]
-Split = Annotated[
-    str | None,
-    typer.Option(
-        help="Column with train, val or test for each row (tables and texts).",
-        metavar="COLUMN",
-        rich_help_panel=DATA,
-    ),
-]
-Weights = Annotated[
-    str | None,
-    typer.Option(
-        help="Column with row weights (tables only).",
-        metavar="COLUMN",
-        rich_help_panel=DATA,
-    ),
-]
-Metric = Annotated[
-    str | None,
-    typer.Option(
-        help="Metric of the verdict, such as mae or f1_macro; all are recorded (tables and texts).",
-        metavar="NAME",
-        rich_help_panel=DATA,
-    ),
-]
+}
+"""Placeholder and help of each option about the user's data, in the order of the help page."""
+LISTS = tuple(name for name, (holder, _) in COLUMNS.items() if "," in holder)
+"""Those that may be given several times, or name several columns."""
+
+
+def takes_columns(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options in `COLUMNS` in place of its argument `columns`, which is a dict."""
+
+    @functools.wraps(verb)
+    def call(**given: Any) -> None:
+        named = {name: given.pop(name, None) for name in COLUMNS}
+        columns = {
+            name: split_names(value, name) if isinstance(value, list) else value
+            for name, value in named.items()
+        }
+        verb(**given, columns=columns)
+
+    options = [
+        Parameter(
+            name,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            default=None,
+            annotation=Annotated[
+                list[str] | None if name in LISTS else str | None,
+                typer.Option(help=text, metavar=holder, rich_help_panel=DATA),
+            ],
+        )
+        for name, (holder, text) in COLUMNS.items()
+    ]
+    parameters: list[Parameter] = []
+    for own in inspect.signature(verb).parameters.values():
+        parameters += options if own.name == "columns" else [own]
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document on stdout, everything else on stderr."),
@@ -205,14 +176,6 @@ MaxSeeds = Annotated[
         min=2, max=10_000, help="Maximum number of seeds for --until-decided. By default 30."
     ),
 ]
-
-
-def columns(**given: Any) -> dict[str, Any]:
-    """Return options that name columns as settings of the task; lists are split at commas."""
-    return {
-        name: split_names(value, name) if isinstance(value, list) else value
-        for name, value in given.items()
-    }
 
 
 def split_names(given: list[str], option: str) -> list[str] | None:

@@ -17,23 +17,10 @@ if TYPE_CHECKING:
     from lupi.comparison.jobs import Engine
 
 
+@options.takes_columns
 def compare(
     settings: options.Source,
-    target: options.Target = None,
-    privileged: options.Privileged = None,
-    text: options.Text = None,
-    rationale: options.Rationale = None,
-    masks: options.Masks = None,
-    boxes: options.Boxes = None,
-    labels: options.Labels = None,
-    ignore: options.Ignore = None,
-    groups: options.Groups = None,
-    items: options.Items = None,
-    gold: options.Gold = None,
-    time: options.Time = None,
-    split: options.Split = None,
-    weights: options.Weights = None,
-    metric: options.Metric = None,
+    columns: dict[str, Any],
     print_settings: Annotated[
         bool, typer.Option("--print-settings", help="Print the YAML of the comparison and exit.")
     ] = False,
@@ -92,23 +79,6 @@ def compare(
     """
     from lupi.interface.sources import settings_from
 
-    columns = options.columns(
-        target=target,
-        privileged=privileged,
-        text=text,
-        rationale=rationale,
-        masks=masks,
-        boxes=boxes,
-        labels=labels,
-        ignore=ignore,
-        groups=groups,
-        items=items,
-        gold=gold,
-        time=time,
-        split=split,
-        weights=weights,
-        metric=metric,
-    )
     changes, fractions = options.changes(set_, device), options.fractions(xstar_fracs)
     with silenced(quiet):
         raw = settings_from(settings, columns, changes, out, xstar_fracs=fractions)

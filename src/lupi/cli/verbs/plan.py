@@ -17,20 +17,10 @@ if TYPE_CHECKING:
     from lupi.verdict.planning import SeedPlan
 
 
+@options.takes_columns
 def plan(
     settings: options.Source,
-    target: options.Target = None,
-    privileged: options.Privileged = None,
-    text: options.Text = None,
-    rationale: options.Rationale = None,
-    ignore: options.Ignore = None,
-    groups: options.Groups = None,
-    items: options.Items = None,
-    gold: options.Gold = None,
-    time: options.Time = None,
-    split: options.Split = None,
-    weights: options.Weights = None,
-    metric: options.Metric = None,
+    columns: dict[str, Any],
     gain: Annotated[
         float | None,
         typer.Option(
@@ -67,20 +57,6 @@ def plan(
     """
     from lupi.interface.sources import settings_from
 
-    columns = options.columns(
-        target=target,
-        privileged=privileged,
-        text=text,
-        rationale=rationale,
-        ignore=ignore,
-        groups=groups,
-        items=items,
-        gold=gold,
-        time=time,
-        split=split,
-        weights=weights,
-        metric=metric,
-    )
     raw = settings_from(settings, columns, options.changes(set_, device), out)
     with silenced(quiet), resumable():
         _plan(raw, gain, power, pilot, size, out, workers, as_json)

@@ -30,20 +30,10 @@ if TYPE_CHECKING:
     from lupi.train.settings import RunSettings
 
 
+@options.takes_columns
 def train(
     settings: options.Source,
-    target: options.Target = None,
-    privileged: options.Privileged = None,
-    text: options.Text = None,
-    rationale: options.Rationale = None,
-    ignore: options.Ignore = None,
-    groups: options.Groups = None,
-    items: options.Items = None,
-    gold: options.Gold = None,
-    time: options.Time = None,
-    split: options.Split = None,
-    weights: options.Weights = None,
-    metric: options.Metric = None,
+    columns: dict[str, Any],
     arm: Annotated[
         str | None, typer.Option(help="Arm, such as het-dropout/shuffled. By default the first.")
     ] = None,
@@ -69,20 +59,6 @@ def train(
     On several cores, GPUs or nodes (see docs/distributed.md):
     `torchrun --nproc-per-node 2 -m lupi train mine.yaml --arm het-dropout`
     """
-    columns = options.columns(
-        target=target,
-        privileged=privileged,
-        text=text,
-        rationale=rationale,
-        ignore=ignore,
-        groups=groups,
-        items=items,
-        gold=gold,
-        time=time,
-        split=split,
-        weights=weights,
-        metric=metric,
-    )
     with silenced(quiet), report_once():
         planned, run_settings, task, records = _plan(
             settings, columns, options.changes(set_, device), arm, size, seed, out
