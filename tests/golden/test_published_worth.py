@@ -59,3 +59,33 @@ def test_a_rationale_is_worth_the_same_at_all_sizes() -> None:
     worth = found.worth(400)
     assert f"{worth.value:.1f} labels ({worth.low:.1f} to {worth.high:.1f})" in PAGE
     assert found.worth(50).value == pytest.approx(worth.value, rel=0.15)
+
+
+def bought() -> dict[tuple[int, int], float]:
+    scores: dict[tuple[int, int], list[float]] = defaultdict(list)
+    with (DOCS / "results/worth-pcb-heldout.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            scores[int(row["n"]), int(row["m"])].append(float(row["score"]))
+    return {mix: sum(found) / len(found) for mix, found in scores.items()}
+
+
+def test_fresh_seeds_lie_in_the_predicted_intervals() -> None:
+    found, measured = surface("pcb"), bought()
+    predicted = {mix: found.score(*mix) for mix in measured}
+    inside = [m for m, p in predicted.items() if p.low <= measured[m] <= p.high]
+    assert f"The mean of {len(inside)} of them" in PAGE
+    assert f"then {len(measured)} other mixes" in PAGE
+    assert len(inside) >= 0.9 * len(measured)
+    assert set(measured) - set(inside) == {(99, 0)}
+
+
+@pytest.mark.parametrize("budget", [120, 200])
+@pytest.mark.parametrize("cost", [0.1, 0.5, 1])
+def test_recommended_mixes_were_bought(budget: int, cost: float) -> None:
+    mix, measured = surface("pcb").best_mix(budget, 1, cost), bought()
+    got, labels = measured[mix.n, mix.m], measured[budget, 0]
+    cells = [100 * v for v in (mix.score.value, got, mix.labels_only.value, labels)]
+    gains = [100 * mix.gain.value, 100 * (got - labels)]
+    line = f"| {budget} | {cost:g} | {mix.n}, {mix.m} | "
+    line += " | ".join([*(f"{v:.1f}" for v in cells), *(f"{v:+.1f}" for v in gains)])
+    assert line in PAGE, line
