@@ -228,7 +228,7 @@ def test_page_says_what_was_read_and_names_classes(tmp_path: Path) -> None:
         (run.folder / "preprocessing.json").write_text(json.dumps(about))
     page = read(write_report(folder))
     assert "2 numbers (rain, <traffic>)" in page.text
-    assert page.text.index("2 numbers (rain") < page.text.index("Learning curves")
+    assert page.text.index("2 numbers (rain") < page.text.index("All numbers")
     assert "label digit 0, predicted digit 0 ✓" in page.text
     assert "label digit 2, predicted digit 7 ✗" in page.text
 

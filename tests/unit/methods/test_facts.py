@@ -17,6 +17,7 @@ def test_facts_are_those_of_the_classes() -> None:
             uses_xstar=learner.uses_xstar,
             sees_xstar_at_test=learner.sees_xstar_at_test,
             kinds=learner.kinds,
+            extends_student=getattr(learner, "extends_student", False),
         )
 
 
