@@ -339,7 +339,7 @@ DOCUMENTS: dict[str, tuple[str, Any, Callable[[Path], object]]] = {
 
 def read_export(path: Path) -> None:
     columns = {"text": "text", "target": "label", "rationale": ["spans"]}
-    load_texts(TextFileSettings(path=path, tool=find_tool(path), **columns))  # type: ignore[arg-type]
+    load_texts(TextFileSettings(path=path, tool=find_tool(path), **columns))
 
 
 @pytest.mark.parametrize("kind", DOCUMENTS)
