@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from lupi.comparison.settings import ComparisonSettings, run_settings
 from lupi.comparison.tuning import TuningSettings, list_candidates
@@ -85,7 +84,7 @@ def make_plan(settings: ComparisonSettings, max_seeds: int | None = None) -> Pla
             for seed in seeds:
                 run = first_runs[arm.name, size].model_copy(update={"seed": seed})
                 runs.append((PlannedRun(run.run_id, arm.name, size, seed), run))
-        if arm.control != "real":
+        if arm.control != "real" and not isinstance(own.controls, dict):
             continue
         task = _check_arm(first_runs[arm.name, settings.sizes[0]], largest, arm.name, loader)
         if own.search is not None:  # a method's own ranges are tested with it
@@ -140,7 +139,6 @@ def _list_trials(
     candidates: list[Candidate] = []
     trials: list[tuple[PlannedRun, RunSettings]] = []
     seeds, size = tuning.trial_seeds(settings.seeds), tuning.trial_size(settings.sizes)
-    tried: list[tuple[dict[str, Any], RunSettings]] = []
     for arm in settings.named_arms():
         own = arm.settings
         if find_learner(own.method).classical:
@@ -150,13 +148,12 @@ def _list_trials(
                     "among the values of its settings: drop `search`"
                 )
             continue
-        if arm.control == "real":  # its controls, which follow, try the same
-            given = run_settings(settings, task, arm, size, seeds[0])
-            tried = list(list_candidates(arm.key, given, own.search, tuning.n_trials))
-        elif tuning.controls == "shared":
+        if arm.control != "real" and tuning.controls == "shared":
             continue
+        given = run_settings(settings, task, arm, size, seeds[0])
+        tried = list_candidates(arm.key, given, own.search, tuning.n_trials)
         for number, (changes, run) in enumerate(tried):
-            trial = run.model_copy(update={"control": arm.control, "trial": True})
+            trial = run.model_copy(update={"trial": True})
             runs = [trial.model_copy(update={"seed": seed}) for seed in seeds]
             ids = [run.run_id for run in runs]
             candidate = Candidate(arm.name, number, changes, size, seeds, ids)

@@ -17,6 +17,20 @@ MOST_SEEDS = 10_000
 """Protects against a typing error that would fill the memory."""
 
 
+ControlName = Literal["shuffled", "constant", "random", "lexicon"]
+
+
+class ControlSettings(Settings):
+    """What a control changes of its arm: its own best settings."""
+
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Changes to the settings of the method."""
+    network: dict[str, Any] = Field(default_factory=dict)
+    """Changes to the network."""
+    train: dict[str, Any] = Field(default_factory=dict)
+    """Changes to the training."""
+
+
 class ArmSettings(Settings):
     """A method with its settings; each control becomes an arm of its own, named `arm/control`."""
 
@@ -24,9 +38,10 @@ class ArmSettings(Settings):
     """A method or, if x is a vector, a classical model: see `lupi methods`."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Settings of the method: see `lupi methods NAME`."""
-    controls: tuple[Literal["shuffled", "constant", "random", "lexicon"], ...] | None = None
+    controls: tuple[ControlName, ...] | dict[ControlName, ControlSettings] | None = None
     """Arms with an x* that says nothing about its row; lexicon: the words of a list. By default
-    those of the method: see `lupi methods NAME`."""
+    those of the method: see `lupi methods NAME`. A mapping gives controls their own best settings,
+    `{shuffled: {settings: {prior: 0.7}}}`; in a list they have those of the arm."""
     xstar_frac: float = Field(1.0, ge=0, le=1)
     """Fraction of training rows that have x*."""
     xstar_fracs: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
@@ -45,6 +60,19 @@ class ArmSettings(Settings):
     def uses_xstar(self) -> bool:
         """Whether any training row of the arm shows its x*."""
         return find_learner(self.method).uses_xstar and self.xstar_frac > 0
+
+    def of_controls(self) -> "dict[Control, ArmSettings]":
+        """Return the settings of each control."""
+        given = find_learner(self.method).controls if self.controls is None else self.controls
+        if not isinstance(given, dict):
+            return dict.fromkeys(given, self)
+        return {name: self.changed(changes) for name, changes in given.items()}
+
+    def changed(self, changes: ControlSettings) -> "ArmSettings":
+        """Return the settings of a control."""
+        parts = ("settings", "network", "train")
+        update = {part: merge(getattr(self, part), getattr(changes, part)) for part in parts}
+        return self.model_copy(update=update)
 
 
 class PaperSettings(Settings):
@@ -164,9 +192,10 @@ class ComparisonSettings(Settings):
             for name, arm in named.items():
                 arms.append(NamedArm(name, key, "real", arm))
                 if arm.uses_xstar:  # otherwise there is nothing to replace
-                    own = find_learner(arm.method).controls
-                    controls = own if arm.controls is None else arm.controls
-                    arms += [NamedArm(f"{name}/{c}", key, c, arm) for c in controls]
+                    arms += [
+                        NamedArm(f"{name}/{control}", key, control, own)
+                        for control, own in arm.of_controls().items()
+                    ]
         return arms
 
     def sizes_of(self, arm: ArmSettings) -> list[int]:

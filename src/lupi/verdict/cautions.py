@@ -98,7 +98,11 @@ def tuning_cautions(tuning: Tuning | None) -> Iterator[str]:
         listed = ", ".join(f"{arm} {n}" for arm, n in counts.items())
         yield f"unequal numbers of tuning candidates: {listed}"
     if tuning.shared:
-        yield "controls use the settings chosen for the real x*, which favours x*"
+        names = ", ".join(tuning.shared)
+        unless = "" if tuning.note is None else " unless they are also the best for the control"
+        yield (
+            f"controls with the settings of the arm with real x*, which favours x*{unless}: {names}"
+        )
     if not tuning.is_done:
         yield "tuning is unfinished: arms are shown with their initial settings"
 

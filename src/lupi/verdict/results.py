@@ -152,8 +152,8 @@ class Tuning:
     """The note in the settings, if they were chosen in another way."""
     size: int | None = None
     n_seeds: int | None = None
-    shared: bool = False
-    """Whether controls use the settings chosen for the real x*."""
+    shared: tuple[str, ...] = ()
+    """Controls that have the settings of their arm."""
     candidates: tuple[Trial, ...] = ()
 
     @property

@@ -34,7 +34,7 @@ def judge_tuning(record: ComparisonRecord) -> Tuning | None:
     """Return how the settings of a comparison were chosen, or None if unknown."""
     settings = record.settings.get("tuning")
     if isinstance(settings, str):
-        return Tuning(note=settings)
+        return Tuning(note=settings, shared=_with_settings_of_their_arm(record))
     if not record.candidates:
         return None
     results = _results(record.trials)
@@ -54,7 +54,23 @@ def judge_tuning(record: ComparisonRecord) -> Tuning | None:
         )
     first = record.candidates[0]
     controls = settings.get("controls") if isinstance(settings, Mapping) else None
-    return Tuning(None, first.size, len(first.seeds), controls == "shared", tuple(trials))
+    is_shared = controls == "shared"
+    shared = tuple(arm.name for arm in record.arms if is_shared and arm.control != "real")
+    return Tuning(None, first.size, len(first.seeds), shared, tuple(trials))
+
+
+def _with_settings_of_their_arm(record: ComparisonRecord) -> tuple[str, ...]:
+    """Return the controls to which the settings file gives no settings of their own."""
+    given = record.settings.get("arms")
+    found = []
+    for arm in record.arms:
+        if arm.control == "real" or not isinstance(given, Mapping):
+            continue
+        name = arm.name.removesuffix(f"/{arm.control}")
+        own = given.get(name) or given.get(name.rpartition("@")[0])
+        if isinstance(own, Mapping) and not isinstance(own.get("controls"), Mapping):
+            found.append(arm.name)
+    return tuple(found)
 
 
 def _results(trials: Iterable[RunRecord]) -> dict[str, Any]:

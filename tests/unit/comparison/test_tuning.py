@@ -61,6 +61,23 @@ def test_every_arm_has_the_same_budget_and_is_tried_as_given_first() -> None:
     assert plan.candidates == plan_of().candidates  # chance is seeded
 
 
+def test_a_control_has_its_own_settings_and_is_tuned_from_them() -> None:
+    arms: dict[str, Any] = {**RAW["arms"]}
+    own = {"settings": {"prior": 0.7}, "train": {"lr": 0.02}}
+    arms["het"] = {**arms["het"], "controls": {"shuffled": own}, "settings": {"beta": 0.1}}
+    plan = plan_of(arms=arms)
+    runs = {planned.arm: run for planned, run in plan.runs}
+    assert runs["het/shuffled"].settings.prior == 0.7  # type: ignore[attr-defined]
+    assert runs["het/shuffled"].settings.beta == 0.1  # type: ignore[attr-defined]
+    assert (runs["het"].train.lr, runs["het/shuffled"].train.lr) != (0.02, 0.02)
+    assert runs["het"].settings.prior != 0.7  # type: ignore[attr-defined]
+    first = {planned.arm: run for planned, run in plan.trials}["het/shuffled #0"]
+    assert first.settings.prior == 0.7  # type: ignore[attr-defined]
+    arms["het"]["controls"] = {"shuffled": {"settings": {"bta": 1}}}
+    with pytest.raises(LupiError, match="het/shuffled"):
+        plan_of(arms=arms)
+
+
 def test_trials_have_seeds_of_their_own_and_read_no_test_rows() -> None:
     plan = plan_of(seeds=[0, 10_000])
     assert {planned.seed for planned, _ in plan.trials} == {10_001, 10_002}

@@ -28,7 +28,7 @@ def text(judged: Summary) -> str:
 
 
 def test_the_choice_stands_beside_what_else_was_tried() -> None:
-    judged = tuned(Tuning(None, 150, 2, False, CANDIDATES))
+    judged = tuned(Tuning(None, 150, 2, (), CANDIDATES))
     assert list(tuning_lines(judged)) == [
         "Tuning: validation accuracy, %, the mean of 2 seeds at n = 150",
         "no-xstar: 44.0 with initial settings; 2 others 40.0 to 41.0",
@@ -38,7 +38,7 @@ def test_the_choice_stands_beside_what_else_was_tried() -> None:
 
 
 def test_the_page_has_a_row_for_each_candidate() -> None:
-    found = tuning_rows(tuned(Tuning(None, 150, 2, False, CANDIDATES)))
+    found = tuning_rows(tuned(Tuning(None, 150, 2, (), CANDIDATES)))
     assert [row.score for row in found] == ["44.0", "41.0", "40.0", "50.0", "58.8"]
     assert [row.chosen for row in found] == [True, False, False, False, True]
     assert found[1].settings == "network.dropout 0.31"
@@ -47,7 +47,7 @@ def test_the_page_has_a_row_for_each_candidate() -> None:
 def test_trials_under_way_are_counted() -> None:
     waiting = tuple(replace(tried, chosen=False, n_finished=1) for tried in CANDIDATES)
     assert "no-xstar: 3 of 6 trials finished" in list(
-        tuning_lines(tuned(Tuning(None, 150, 2, False, waiting)))
+        tuning_lines(tuned(Tuning(None, 150, 2, (), waiting)))
     )
 
 

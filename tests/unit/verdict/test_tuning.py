@@ -60,7 +60,7 @@ def test_a_candidate_without_a_score_is_never_better() -> None:
 
 def record(**changes: Any) -> ComparisonRecord:
     return replace(
-        comparison({"no-xstar": {75: around(0.5)}, "gaussian-dropout": {75: around(0.5)}}),
+        comparison({arm: {75: around(0.5)} for arm in ("no-xstar", "het-dropout/shuffled")}),
         **changes,
     )
 
@@ -108,6 +108,18 @@ def test_unfair_tuning_is_a_warning() -> None:
     of = [*candidates("a", 3), *candidates("b", 2)]
     unequal = summarise(record(candidates=of, trials=trials(of, SCORES), settings={}))
     assert any(w == "unequal numbers of tuning candidates: a 3, b 2" for w in unequal.warnings)
+
+
+def test_a_sentence_about_tuning_silences_no_warning_about_controls() -> None:
+    def warned(controls: Any) -> bool:
+        arms = {"no-xstar": {}, "het-dropout": {"controls": controls}}
+        found = summarise(record(settings={"tuning": "the best of six", "arms": arms})).warnings
+        return any(w.endswith("best for the control: het-dropout/shuffled") for w in found)
+
+    assert warned(["shuffled"])
+    assert warned(None)  # the default controls of the method
+    assert not warned({"shuffled": {"settings": {"prior": 0.7}}})
+    assert not warned({"shuffled": {}})  # tuned, with the same result
 
 
 def test_a_trial_is_no_result_of_the_comparison() -> None:
