@@ -225,24 +225,6 @@ def show_other(name: str, metric: str) -> str:
     )
 
 
-def show_published(name: str) -> str:
-    """A comparison whose scores by seed were not kept: means and differences as they were."""
-    found = {row["arm"]: row for row in rows(name)}
-    sizes = list(dict.fromkeys(row["size"] for row in rows(name)))
-    lines = []
-    for arm in found:
-        line = [arm]
-        for size in sizes:
-            row = next(r for r in rows(name) if (r["arm"], r["size"]) == (arm, size))
-            half = (float(row["high"]) - float(row["low"])) / 2
-            line.append(f"{100 * float(row['mean']):.1f} ± {100 * half:.1f}")
-            plain = row["other"] == "no-xstar" and len(sizes) == 1
-            line += [f"{100 * float(row['difference']):+.1f}" if plain else ""] * (len(sizes) == 1)
-        lines.append(line)
-    heads = ["arm", *(f"accuracy, %, n = {size}" for size in sizes)]
-    return table([*heads, *["against no-xstar"] * (len(sizes) == 1)], lines)
-
-
 def with_interval(found: Difference, metric: str) -> str:
     """Return a difference and its interval."""
     interval = numbers.difference_interval(found, metric)
