@@ -18,7 +18,7 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from lupi.core import Batch
-from lupi.loaders.images.split import ImageBatches, Images, ImageSplit
+from lupi.loaders.images.batches import ImageBatches, Images, ImageSplit
 from lupi.loaders.images.windows import Cropping
 from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method, methods

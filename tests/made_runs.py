@@ -6,9 +6,9 @@ from typing import Any
 
 from lupi.core import Task
 from lupi.tasks.images.image_files import shard_images
-from lupi.tasks.images.imagenet import ImagenetSettings
 from lupi.tasks.registry import build_task, parse_network, parse_task
 from lupi.train.settings import RunSettings
+from lupi_paper.images.imagenet import ImagenetSettings
 from made_images import imagenet
 
 DIGITS: dict[str, Any] = {

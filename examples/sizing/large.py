@@ -74,14 +74,13 @@ def make_images(root: Path, n_images: int, n_classes: int) -> None:
 def index(root: Path) -> None:
     """List the files, read the annotations, and choose the images of the paper's smallest file."""
     from lupi.loaders.findings import Findings
-    from lupi.loaders.images.layouts.holdout import hold_out
-    from lupi.loaders.images.layouts.imagenet import Imagenet
-    from lupi.loaders.images.layouts.index import pick_classes
-    from lupi.loaders.images.layouts.trees import open_tree
+    from lupi.loaders.images.index import hold_out, pick_classes
+    from lupi.loaders.images.trees import open_tree
+    from lupi_paper.images.imagenet import Imagenet
 
     tree = _said("list names, sizes and times", lambda: open_tree(root))
     findings = Findings("stop")
-    found = _said("read the annotations", lambda: Imagenet().index(tree, findings))
+    found = _said("index images and annotations", lambda: Imagenet().index(tree, findings))
     _, items = _said("choose classes", lambda: pick_classes(found, None, findings))
     parts = _said("hold out 50 + 50, take 75", lambda: hold_out(items, 50, 50, 75))
     print({part: len(rows) for part, rows in parts.items()})

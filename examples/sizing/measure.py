@@ -25,8 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.core import Batch, Method
+from lupi.loaders.images.batches import Images
 from lupi.loaders.images.decode import decode_image
-from lupi.loaders.images.split import Images
 from lupi.loaders.xstar.reveal import append_xstar
 from lupi.methods.registry import build_method
 from lupi.records import write_json

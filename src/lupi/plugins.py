@@ -25,7 +25,7 @@ from lupi.errors import LupiError
 Group = Literal["lupi.tasks", "lupi.methods", "lupi.commands", "lupi.configs"]
 
 IN_LUPI_PAPER: dict[Group, tuple[str, ...]] = {
-    "lupi.tasks": ("translation",),
+    "lupi.tasks": ("translation", "imagenet", "tiny-imagenet"),
     "lupi.methods": (
         "imagination",
         "het-dropout-official",

@@ -17,11 +17,11 @@ except ModuleNotFoundError:
 with atheris.instrument_imports(include=["lupi", "yaml"]):
     from lupi.errors import LupiError
     from lupi.loaders.findings import Findings
-    from lupi.loaders.images.annotations.names import ImageNames
     from lupi.loaders.images.annotations.read import find_annotations, read_annotations
     from lupi.loaders.images.annotations.voc import read_voc
     from lupi.loaders.images.annotations.xml import BadXmlError
-    from lupi.loaders.images.layouts.trees import open_tree
+    from lupi.loaders.images.names import ImageNames
+    from lupi.loaders.images.trees import open_tree
     from lupi.settings import override, read_yaml
 
 FOLDER = Path(tempfile.mkdtemp())

@@ -19,12 +19,12 @@ from PIL import Image
 from hostile_files import answered, as_json, changed_document, damaged_bytes, fuzzed
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
+from lupi.loaders.images import regions
 from lupi.loaders.images.annotations.voc import read_voc
 from lupi.loaders.images.annotations.xml import BadXmlError
-from lupi.loaders.images.decode import BadImageError, decode_image, decode_mask, image_size_limit
-from lupi.loaders.images.layouts.image_folder import ImageFolder
-from lupi.loaders.images.layouts.tiny_imagenet import TinyImagenet
-from lupi.loaders.images.layouts.trees import open_tree
+from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
+from lupi.loaders.images.folder import ImageFolder
+from lupi.loaders.images.trees import open_tree
 from lupi.loaders.tables.settings import TableSettings
 from lupi.loaders.text.exports import find_tool
 from lupi.loaders.text.made_reviews import COLUMNS, make_review
@@ -41,6 +41,7 @@ from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.tasks.text.task import TextTask
+from lupi_paper.images.tiny_imagenet import TinyImagenet
 from lupi_paper.translation.text.parallel_text import read_lines
 from lupi_paper.translation.text.sentence_vectors import VectorFiles
 from made_images import annotation
@@ -161,7 +162,7 @@ def read_image(path: Path) -> None:
 
 def read_mask(path: Path) -> None:
     with image_size_limit():
-        decode_mask(path.read_bytes(), 8, "squash", (9, 12))
+        regions.fit_mask(regions.read_mask(path.read_bytes(), (9, 12)), 8, "squash")
 
 
 def read_boxes(path: Path) -> None:

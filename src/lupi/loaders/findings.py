@@ -1,8 +1,9 @@
 """Problems and changes found in data: they stop a task or are counted."""
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from lupi.errors import LupiError
 
@@ -64,3 +65,15 @@ class Findings:
             + (f": {first[kind].detail}" if first[kind].detail else "")
             for kind, n in self.counts().items()
         ]
+
+    def described(self) -> dict[str, Any]:
+        """Return all findings as JSON."""
+        content = asdict(self)
+        del content["on_bad"]
+        return content
+
+    def extend(self, described: Mapping[str, Any]) -> None:
+        """Add findings that were described as JSON."""
+        self.bad += [Finding(**finding) for finding in described["bad"]]
+        self.notes += [Finding(**finding) for finding in described["notes"]]
+        self.remarks += described["remarks"]

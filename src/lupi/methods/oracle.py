@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
 from lupi.errors import LupiError
-from lupi.loaders.xstar.restrict import restrict
+from lupi.loaders.xstar.regions import restrict
 from lupi.methods.students import try_pass
 from lupi.noise.sites import layer_inputs, linear_layers
 from lupi.settings import Settings

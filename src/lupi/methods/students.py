@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.loaders.images.regions import mask_box
-from lupi.loaders.xstar.restrict import restrict
+from lupi.loaders.xstar.regions import mask_box, restrict
 from lupi.networks.weights import he_init
 from lupi.noise.batchnorm import untracked
 from lupi.noise.sites import find_sites, layer_inputs, linear_layers, site_shapes

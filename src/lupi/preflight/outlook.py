@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lupi.core import Batch
-from lupi.loaders.xstar.restrict import without
+from lupi.loaders.xstar.regions import without
 from lupi.preflight import features
 from lupi.preflight.relation import Floats, Ridge
 

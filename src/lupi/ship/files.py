@@ -10,8 +10,8 @@ from torch import Tensor
 from lupi.errors import LupiError
 from lupi.limits import read_regular
 from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
-from lupi.loaders.images.layouts.index import has_image_suffix
-from lupi.loaders.images.layouts.trees import MAX_FILE_BYTES
+from lupi.loaders.images.index import has_image_suffix
+from lupi.loaders.images.trees import MAX_FILE_BYTES
 from lupi.loaders.images.windows import Cropping
 from lupi.ship.description import ImageFiles
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lupi.core import Task
 from lupi.errors import LupiError
-from lupi.loaders.images.writer import OnDecoded
+from lupi.loaders.images.cache import OnDecoded
 from lupi.plugins import in_lupi_paper, load_plugin, plugins
 from lupi.settings import Settings, TaskSettings, format_value, unknown_name
 from lupi.tasks.custom import CustomTask, CustomTaskSettings
@@ -18,16 +18,12 @@ from lupi.tasks.images.image_files import (
     shard_images,
 )
 from lupi.tasks.images.image_folder import ImageFolderTask
-from lupi.tasks.images.imagenet import ImagenetTask
-from lupi.tasks.images.tiny_imagenet import TinyImagenetTask
 from lupi.tasks.table import TableTask
 from lupi.tasks.task import DataTask
 from lupi.tasks.text.task import TextTask
 
 TASKS: dict[str, Any] = {
     "digits": DigitsTask,
-    "tiny-imagenet": TinyImagenetTask,
-    "imagenet": ImagenetTask,
     "image-folder": ImageFolderTask,
     "table": TableTask,
     "text": TextTask,
@@ -108,8 +104,5 @@ def shard_task(
 ) -> dict[str, Any]:
     """Write the images of a task to shards; return the description that is stored with them."""
     if not isinstance(task, ImageFilesSettings):
-        names = [
-            name for name, kind in TASKS.items() if issubclass(kind.Settings, ImageFilesSettings)
-        ]
-        raise LupiError(f"task.name: {task.name} has no images in files; {', '.join(names)} have")
+        raise LupiError(f"task.name: {task.name} has no images in files, as image-folder has")
     return shard_images(task, out, shard_size, on_decoded)

@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-from lupi.loaders.images.shards.ahead import map_ahead
+from lupi.loaders.images.shards.stream import map_ahead
 
 
 def numbers(read: list[int], n: int = 100, bad: int = -1) -> Generator[int, None, None]:

@@ -14,9 +14,9 @@ from lupi.loaders.findings import Findings
 from lupi.loaders.images.annotations.coco import decompress
 from lupi.loaders.images.annotations.label_studio import plain_name, unpack
 from lupi.loaders.images.annotations.shapes import BadShapeError, draw_shapes
-from lupi.loaders.images.layouts.image_folder import ImageFolder
-from lupi.loaders.images.layouts.index import Index, Item
-from lupi.loaders.images.layouts.trees import open_tree
+from lupi.loaders.images.folder import ImageFolder
+from lupi.loaders.images.index import Index, Item
+from lupi.loaders.images.trees import open_tree
 from made_images import annotation, save_image
 
 SIZE = (40, 20)
@@ -46,7 +46,7 @@ def items_of(root: Path, **given: Any) -> dict[str, Item]:
 
 
 def region(item: Item) -> NDArray[np.bool_]:
-    return draw_shapes((*item.outlines, *item.boxes), item.boxes_size, SIZE)
+    return draw_shapes(item.shapes or (), item.shapes_size, SIZE)
 
 
 def block(x0: int, y0: int, x1: int, y1: int) -> NDArray[np.bool_]:
@@ -99,10 +99,10 @@ def test_coco_polygons_and_run_lengths(root: Path) -> None:
     for segmentation in shapes:
         write(root / "coco.json", coco({"segmentation": segmentation, "bbox": [0, 0, 1, 1]}))
         item = items_of(root)["cats/c0.jpg"]
-        assert len(item.outlines) == 1
+        assert len(item.shapes or ()) == 1
         assert not item.boxes
         assert (region(item) == mask).all()
-    assert items_of(root)["dogs/d2.jpg"].nothing  # listed, without an annotation
+    assert items_of(root)["dogs/d2.jpg"].shapes == ()  # listed, without an annotation
     write(root / "coco.json", coco({"bbox": [20, 8, 20, 16]}, size=(80, 40)))  # twice as large
     assert (region(items_of(root)["cats/c0.jpg"]) == block(10, 4, 20, 12)).all()
 
@@ -171,7 +171,7 @@ def test_yolo_boxes_polygons_and_empty_files(root: Path) -> None:
     assert index.classes == ["cats", "dogs"]  # `labels` is none
     for name in ("cats/c0.jpg", "cats/c1.jpg"):
         assert (region(items[name]) == block(10, 4, 20, 12)).all()
-    assert items["dogs/d0.jpg"].nothing
+    assert items["dogs/d0.jpg"].shapes == ()
     assert not items["cats/c2.jpg"].has_region
     assert not findings.bad  # d1.txt does not look like YOLO's: it is left out
     assert any("labels/dogs/d1.txt" in fact.text for fact in index.layout)
@@ -208,7 +208,7 @@ def test_cvat(root: Path) -> None:
     items = items_of(root)
     for name in ("cats/c0.jpg", "cats/c1.jpg", "dogs/d0.jpg"):
         assert (region(items[name]) == block(10, 4, 20, 12)).all(), name
-    assert items["dogs/d1.jpg"].nothing
+    assert items["dogs/d1.jpg"].shapes == ()
 
 
 def packed(values: NDArray[np.uint8]) -> list[int]:
@@ -245,7 +245,7 @@ def test_label_studio_shapes(root: Path) -> None:
         write(root / "export.json", [task, nothing, open_task])
         items = items_of(root)
         assert (region(items["cats/c0.jpg"]) == block(10, 4, 20, 12)).all(), kind
-        assert items["dogs/d0.jpg"].nothing
+        assert items["dogs/d0.jpg"].shapes == ()
         assert not items["dogs/d1.jpg"].has_region  # nobody has looked at it yet
     row = {"image": "x/c0.jpg", "label": [{**box, "original_width": 40, "original_height": 20}]}
     write(root / "export.json", [row])  # JSON-MIN

@@ -15,7 +15,7 @@ from lupi.errors import LupiError
 from lupi.loaders.images.cache import Loaded
 from lupi.tasks.images.image_files import load_images
 from lupi.tasks.images.image_folder import ImageFolderSettings
-from lupi.tasks.images.imagenet import ImagenetSettings
+from lupi_paper.images.imagenet import ImagenetSettings
 from made_images import annotation, image_folder, imagenet
 
 
@@ -42,9 +42,9 @@ def n_decoded(root: Path, **changes: Any) -> int:
 
 def test_images_labels_and_boxes_come_out_together(root: Path) -> None:
     loaded = load(root)
-    assert [len(part.y) for part in (loaded.train, loaded.val, loaded.test)] == [8, 2, 2]
+    assert [len(part.y) for part in loaded.parts.values()] == [8, 2, 2]
     assert loaded.classes == ["cats", "dogs"]
-    for part in (loaded.train, loaded.val, loaded.test):
+    for part in loaded.parts.values():
         assert isinstance(part.x, np.memmap)
         for x, y, box in zip(part.x, part.y, part.boxes, strict=True):
             assert box.tolist() == [[5 + 10 * y, 10, 13 + 10 * y, 26]]
@@ -112,7 +112,7 @@ def check(root: Path, kind: str, file: str, **changes: Any) -> Loaded:
 
 
 def n_images(loaded: Loaded) -> int:
-    return sum(len(part.y) for part in (loaded.train, loaded.val, loaded.test))
+    return sum(len(part.y) for part in loaded.parts.values())
 
 
 def test_truncated_image(root: Path) -> None:
@@ -147,9 +147,9 @@ def with_box(root: Path, box: str) -> str:
 
 def _training_image(root: Path) -> str:
     from lupi.loaders.findings import Findings
-    from lupi.loaders.images.layouts.holdout import hold_out
-    from lupi.loaders.images.layouts.image_folder import ImageFolder
-    from lupi.loaders.images.layouts.trees import open_tree
+    from lupi.loaders.images.folder import ImageFolder
+    from lupi.loaders.images.index import hold_out
+    from lupi.loaders.images.trees import open_tree
 
     index = ImageFolder(boxes="boxes.csv").index(open_tree(root), Findings("stop"))
     return hold_out(index.items, 1, 1)["train"][0].name
@@ -158,20 +158,20 @@ def _training_image(root: Path) -> str:
 @pytest.mark.parametrize("box", ["10,10,10,40", "30,10,20,40"])
 def test_zero_area_box(root: Path, box: str) -> None:
     loaded = check(root, "zero-area box", with_box(root, box))
-    assert loaded.train.has_region is not None
-    assert loaded.train.has_region.tolist() == [False] + [True] * 7  # kept, without x*
+    assert loaded.parts["train"].has_region is not None
+    assert loaded.parts["train"].has_region.tolist() == [False] + [True] * 7  # kept, without x*
     assert loaded.finding_counts()["training image without x*"] == 1
 
 
 def test_box_outside_the_image(root: Path) -> None:
     loaded = check(root, "box outside the image", with_box(root, "64,0,80,10"))
-    assert loaded.train.has_region is not None
-    assert not loaded.train.has_region[0]
+    assert loaded.parts["train"].has_region is not None
+    assert not loaded.parts["train"].has_region[0]
 
 
 def test_box_that_sticks_out_is_cut_off(root: Path) -> None:
     loaded = check(root, "box outside the image", with_box(root, "-10,32,20,90"))
-    assert loaded.train.boxes[0].tolist() == [[0, 16, 10, 32]]
+    assert loaded.parts["train"].boxes[0].tolist() == [[0, 16, 10, 32]]
 
 
 def test_a_box_that_fills_the_image_is_not_outside_because_of_rounding(tmp_path: Path) -> None:
@@ -199,19 +199,23 @@ def test_masks_that_cannot_be_used(root: Path) -> None:
         image.save(mask)
     masks = {"boxes": None, "masks": "masks"}
     loaded = load(root, **masks)
-    assert loaded.train.masks is not None
-    assert loaded.train.masks[0, :8, :16].all()
-    assert loaded.train.masks[0].sum() == 8 * 16
+    assert loaded.parts["train"].masks is not None
+    assert loaded.parts["train"].masks[0, :8, :16].all()
+    assert loaded.parts["train"].masks[0].sum() == 8 * 16
     Image.new("L", (64, 64)).save(root / "masks" / name)
     loaded = load(root, **masks)  # black: annotators found nothing
     assert loaded.findings.counts() == {"empty region": 1}
-    assert loaded.train.has_region is not None
-    assert loaded.train.has_region.all()
-    assert not loaded.train.masks[0].any() if loaded.train.masks is not None else False
+    assert loaded.parts["train"].has_region is not None
+    assert loaded.parts["train"].has_region.all()
+    assert (
+        not loaded.parts["train"].masks[0].any()
+        if loaded.parts["train"].masks is not None
+        else False
+    )
     Image.new("L", (32, 32), 255).save(root / "masks" / name)
     loaded = check(root, "unreadable mask", f"masks/{name}", **masks)
-    assert loaded.train.has_region is not None
-    assert loaded.train.has_region.tolist() == [False] + [True] * 7
+    assert loaded.parts["train"].has_region is not None
+    assert loaded.parts["train"].has_region.tolist() == [False] + [True] * 7
     assert n_images(loaded) == 12
 
 
@@ -246,21 +250,21 @@ def test_imagenet_several_boxes_none_and_boxes_of_another_size(tmp_path: Path) -
         root=root, image_size=30, stored_size=60, n_val=1, n_test=1, cache=tmp_path / "cache"
     )
     loaded = load_images(settings)
-    assert loaded.train.x.shape == (8, 3, 60, 60)
-    assert loaded.train.boxes.shape == (8, 2, 4)
+    assert loaded.parts["train"].x.shape == (8, 3, 60, 60)
+    assert loaded.parts["train"].boxes.shape == (8, 2, 4)
     one = [10, 10, 40, 40]  # the middle of 80 x 60 starts at column 10
-    found = {json.dumps(boxes.tolist()) for boxes in loaded.train.boxes}
+    found = {json.dumps(boxes.tolist()) for boxes in loaded.parts["train"].boxes}
     empty = [0, 0, 0, 0]
     possible = {json.dumps(b) for b in ([one, empty], [one, [50, 40, 60, 60]], [empty, empty])}
     assert json.dumps([one, empty]) in found
     assert found <= possible
-    assert loaded.train.has_region is not None
-    with_boxes = (loaded.train.boxes[:, 0, 2] > 0).tolist()
-    assert loaded.train.has_region.tolist() == with_boxes
+    assert loaded.parts["train"].has_region is not None
+    with_boxes = (loaded.parts["train"].boxes[:, 0, 2] > 0).tolist()
+    assert loaded.parts["train"].has_region.tolist() == with_boxes
     only = load_images(settings.model_copy(update={"annotated_only": True}))
-    assert only.train.has_region is not None
-    assert only.train.has_region.all()
-    assert len(only.train.y) == sum(with_boxes)
+    assert only.parts["train"].has_region is not None
+    assert only.parts["train"].has_region.all()
+    assert len(only.parts["train"].y) == sum(with_boxes)
 
 
 def test_a_box_that_the_middle_does_not_show_is_noted(tmp_path: Path) -> None:

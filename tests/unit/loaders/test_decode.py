@@ -1,21 +1,29 @@
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from lupi.loaders.images import decode
 from lupi.loaders.images.decode import (
     BadImageError,
+    Fit,
     decode_image,
-    decode_mask,
     image_size_limit,
-    place_box,
     view_window,
 )
+from lupi.loaders.images.regions import fit_mask, place_box, read_mask
 from made_images import save_image
+
+
+def decode_mask(
+    data: bytes, side: int, fit: Fit, size: tuple[int, int], values: Sequence[int] | None = None
+) -> NDArray[np.uint8]:
+    return fit_mask(read_mask(data, size, values), side, fit)
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:

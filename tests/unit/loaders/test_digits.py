@@ -1,8 +1,8 @@
 import numpy as np
 from sklearn.datasets import load_digits
 
+from lupi.loaders.images.batches import Images
 from lupi.loaders.images.digits import DIGITS, DigitsSettings, make_digits
-from lupi.loaders.images.split import Images
 
 
 def test_same_seed_same_images_other_seed_others() -> None:

@@ -1,11 +1,10 @@
 import pytest
 
 from lupi.errors import LupiError
-from lupi.loaders.images.layouts.holdout import hold_out
-from lupi.loaders.images.layouts.index import Item
+from lupi.loaders.images.index import Item, hold_out
 
 ITEMS = [
-    Item(f"{label}/{i}", label, boxes=((0, 0, 1, 1),) if i % 2 else ())
+    Item(f"{label}/{i}", label, shapes=((0, 0, 1, 1),) if i % 2 else None)
     for label in "ab"
     for i in range(20)
 ]

@@ -12,11 +12,11 @@ from PIL import Image
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
 from lupi.loaders.images.cache import Loaded
-from lupi.loaders.images.layouts.image_folder import ImageFolder
-from lupi.loaders.images.layouts.index import Index, Item
-from lupi.loaders.images.layouts.masks import pair_masks
-from lupi.loaders.images.layouts.trees import open_tree, with_outside
+from lupi.loaders.images.folder import ImageFolder
+from lupi.loaders.images.index import Index, Item
+from lupi.loaders.images.masks import pair_masks
 from lupi.loaders.images.remarks import region_remarks
+from lupi.loaders.images.trees import open_tree, with_outside
 from lupi.tasks.images.image_files import load_images
 from lupi.tasks.images.image_folder import ImageFolderSettings
 from made_images import annotation, save_image, zipped

@@ -4,9 +4,9 @@ import torch
 from torch import Generator
 
 from lupi.core import Batch, Control
-from lupi.loaders.images.regions import box_mask
-from lupi.loaders.images.split import ImageBatches, Images, ImageSplit
+from lupi.loaders.images.batches import ImageBatches, Images, ImageSplit
 from lupi.loaders.images.windows import Cropping
+from lupi.loaders.xstar.regions import box_mask
 
 N, SIDE = 40, 16
 RNG = np.random.default_rng(0)
@@ -136,7 +136,7 @@ def test_few_images_that_never_change_give_the_same_batches_as_many(
         return list(ImageSplit(X, np.arange(N)[::-1].copy(), shown).batches(12, shuffle))
 
     few = epoch()
-    monkeypatch.setattr("lupi.loaders.images.split.MAX_VALUES", 1)
+    monkeypatch.setattr("lupi.loaders.images.batches.MAX_VALUES", 1)
     for one, other in zip(few, epoch(), strict=True):
         assert torch.equal(one.x, other.x)
         assert torch.equal(one.y, other.y)

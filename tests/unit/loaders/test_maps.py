@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from lupi.errors import LupiError
+from lupi.loaders.images.batches import ImageBatches, Images
 from lupi.loaders.images.maps import MapImages, cached_maps, check_cropping
-from lupi.loaders.images.split import ImageBatches, Images
 from lupi.loaders.images.windows import Cropping
 from lupi.loaders.progress import heard_by
 

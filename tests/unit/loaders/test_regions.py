@@ -1,6 +1,6 @@
 import torch
 
-from lupi.loaders.images.regions import box_mask, mask_box
+from lupi.loaders.xstar.regions import box_mask, mask_box
 
 
 def test_mask_of_a_box() -> None:

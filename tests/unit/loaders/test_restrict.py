@@ -1,6 +1,6 @@
 import torch
 
-from lupi.loaders.xstar.restrict import draw_span, restrict, without
+from lupi.loaders.xstar.regions import draw_span, restrict, without
 
 
 def test_an_image_keeps_the_region_or_all_but_it() -> None:

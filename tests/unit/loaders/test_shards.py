@@ -21,8 +21,8 @@ from lupi.permission import allow
 from lupi.tasks.images.image import ImageRun
 from lupi.tasks.images.image_files import ImageFilesSettings, shard_images
 from lupi.tasks.images.image_folder import ImageFolderSettings
-from lupi.tasks.images.imagenet import ImagenetSettings, ImagenetTask
 from lupi.tasks.task import DataTask
+from lupi_paper.images.imagenet import ImagenetSettings, ImagenetTask
 from made_images import image_folder, imagenet
 
 N_IMAGES = 24
@@ -294,15 +294,15 @@ def test_damage_is_found(made: tuple[Path, Path], tmp_path: Path) -> None:
     data = path.read_bytes()
     with tarfile.open(path) as tar:
         start = tar.getmembers()[2].offset_data
-    damaged = {
-        "is damaged or was changed": data[: start + 900] + b"!" + data[start + 901 :],
-        "can't be read": data[: start + 700],
-        "ends after 0 images of 5": b"\0" * 10240,
-        "does not belong to": (root / "train-000000.tar").read_bytes(),
-    }
-    for message, content in damaged.items():
+    damaged = [
+        data[: start + 900] + b"!" + data[start + 901 :],
+        data[: start + 700],  # cut off
+        b"\0" * 10240,
+        (root / "train-000000.tar").read_bytes(),
+    ]
+    for content in damaged:
         path.write_bytes(content)
-        with pytest.raises(LupiError, match=f"train-000001.tar.*{message}"):
+        with pytest.raises(LupiError, match=r"train-000001.tar is damaged, incomplete or does"):
             read_all(root)
     path.unlink()
     with pytest.raises(LupiError, match=r"train-000001.tar can't be read"):

@@ -1,6 +1,7 @@
 """Each layout as people have it, and everything that may be wrong with it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,17 +9,25 @@ from PIL import Image
 
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.layouts.image_folder import ImageFolder
-from lupi.loaders.images.layouts.imagenet import Imagenet
-from lupi.loaders.images.layouts.index import Index, Item, Source, pick_classes
-from lupi.loaders.images.layouts.tiny_imagenet import TinyImagenet
-from lupi.loaders.images.layouts.trees import open_tree
+from lupi.loaders.images.folder import ImageFolder
+from lupi.loaders.images.index import Index, Item, Source, pick_classes
+from lupi.loaders.images.regions import with_annotation
+from lupi.loaders.images.trees import open_tree
+from lupi_paper.images.imagenet import Imagenet
+from lupi_paper.images.tiny_imagenet import TinyImagenet
 from made_images import annotation, image_folder, imagenet, save_image, tiny_imagenet, zipped
 
 
 def read(source: Source, root: Path) -> tuple[Index, Findings]:
     findings = Findings("skip")
-    return source.index(open_tree(root), findings), findings
+    return annotated(source, root, findings), findings
+
+
+def annotated(source: Source, root: Path, findings: Findings) -> Index:
+    tree = open_tree(root)
+    index = source.index(tree, findings)
+    items = [with_annotation(item, tree, findings) for item in index.items]
+    return replace(index, items=items)
 
 
 def by_name(index: Index) -> dict[str, Item]:
@@ -30,7 +39,7 @@ def check(source: Source, root: Path, kind: str, file: str) -> None:
     _, findings = read(source, root)
     assert [(finding.kind, finding.file) for finding in findings.bad] == [(kind, file)]
     with pytest.raises(LupiError, match=r"set task.on_bad to skip") as raised:
-        source.index(open_tree(root), Findings("stop"))
+        annotated(source, root, Findings("stop"))
     assert file in str(raised.value)
     assert kind in str(raised.value)
 
@@ -135,7 +144,7 @@ def test_imagenet_has_several_boxes_one_or_none(large: Path) -> None:
     items = by_name(index)
     first = items["train/n00000001/n00000001_0.JPEG"]
     assert first.boxes == ((20, 10, 50, 40), (60, 40, 70, 60))
-    assert first.boxes_size == (80, 60)
+    assert first.shapes_size == (80, 60)
     assert len(items["train/n00000001/n00000001_1.JPEG"].boxes) == 1
     assert not items["train/n00000001/n00000001_5.JPEG"].has_region
 
@@ -238,8 +247,8 @@ def test_coco(folder: Path) -> None:
     index, findings = read(source, folder)
     assert not findings.counts()
     cat, dog = by_name(index)["cats/0.png"], by_name(index)["dogs/1.png"]
-    assert (cat.boxes, cat.boxes_size) == (((20, 40, 52, 104),), (128, 128))
-    assert (dog.boxes, dog.boxes_size) == (((1, 2, 4, 6), (5, 6, 12, 14)), None)
+    assert (cat.boxes, cat.shapes_size) == (((20, 40, 52, 104),), (128, 128))
+    assert (dog.boxes, dog.shapes_size) == (((1, 2, 4, 6), (5, 6, 12, 14)), None)
     assert not by_name(index)["cats/1.png"].has_region
     content["annotations"] = [{"image_id": 9, "bbox": [1, 2, 3, 4]}]
     (folder / "coco.json").write_text(json.dumps(content))
@@ -272,8 +281,8 @@ def test_voc_files_beside_images_or_in_a_folder(
     assert not findings.counts()
     assert index.classes == ["cats", "dogs"]
     assert by_name(index)["cats/0.png"].boxes == ((1, 2, 3, 4), (5, 6, 9, 9))
-    assert by_name(index)["cats/0.png"].boxes_size is not None
-    assert by_name(index)["dogs/1.png"].nothing  # annotated, with nothing in it
+    assert by_name(index)["cats/0.png"].shapes_size is not None
+    assert by_name(index)["dogs/1.png"].shapes == ()  # annotated, with nothing in it
     assert read(source, zipped(folder, tmp_path / "x.zip"))[0] == index
     (folder / second).write_text("<annotation>")
     check(source, folder, "unreadable annotation", second)

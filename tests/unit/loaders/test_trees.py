@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lupi.errors import LupiError
-from lupi.loaders.images.layouts import trees
-from lupi.loaders.images.layouts.trees import open_tree, subfolders
+from lupi.loaders.images import trees
+from lupi.loaders.images.trees import open_tree, subfolders
 from made_images import zipped
 
 

@@ -9,10 +9,10 @@ from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.configs import find_settings, settings_names
 from lupi.methods.noise.het_dropout_settings import HetDropoutSettings
 from lupi.settings import merge, read_yaml
-from lupi.tasks.images.imagenet import ImagenetSettings
 from lupi.tasks.images.network import ImageNetworkSettings
 from lupi.train.learners import find_learner
 from lupi.train.settings import TrainSettings
+from lupi_paper.images.imagenet import ImagenetSettings
 
 FILES = [name for name in settings_names() if name.startswith("paper/")]
 SGD = {"optimizer": "sgd", "momentum": 0.9}

@@ -15,7 +15,7 @@ from lupi.core import Batch, Control, Losses, Method
 from lupi.errors import LupiError
 from lupi.facts import Fact
 from lupi.loaders.division import Part
-from lupi.loaders.images.split import Images
+from lupi.loaders.images.batches import Images
 from lupi.records import Design
 from lupi.settings import Settings
 from lupi.tasks.images.image import ImageRows

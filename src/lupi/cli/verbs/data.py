@@ -51,17 +51,16 @@ def shard(
     from lupi.comparison.settings import (
         ComparisonSettings,  # seconds: not before the file was found
     )
-    from lupi.loaders.findings import Finding, Findings
-    from lupi.loaders.images.layouts.index import PARTS
+    from lupi.loaders.findings import Findings
     from lupi.tasks.registry import shard_task
 
     task = ComparisonSettings.parse(raw, "").task
     with resumable(), progress_bar("images") as show:
         about = shard_task(task, out, shard_size, show)
-    counts = {part: sum(about["n_images"][part]) for part in PARTS}
-    n_shards = {part: len(about["n_images"][part]) for part in PARTS}
-    bad, notes = ([Finding(**found) for found in about[kind]] for kind in ("bad", "notes"))
-    for line in Findings("skip", bad, notes).lines():
+    counts, n_shards = about["n_images"], about["n_shards"]
+    findings = Findings("skip")
+    findings.extend(about["findings"])
+    for line in findings.lines():
         print_message(line)
     if as_json:
         print_json({"folder": str(out), "n_images": counts, "n_shards": n_shards})

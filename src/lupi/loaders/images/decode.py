@@ -1,14 +1,13 @@
-"""Bytes of a file to pixels of a fixed size, its boxes and mask along with it.
+"""Bytes of a file to pixels of a fixed size.
 
 The visible part of an image is a window in its own pixels: the largest centre square (`crop`), or
-all of it (`squash`). Image, mask and boxes use the same window. Images are turned as their EXIF
-orientation says, and so are masks and boxes that fit the file as it was stored.
+all of it (`squash`). Images are turned as their EXIF orientation says.
 """
 
 import io
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
@@ -33,8 +32,6 @@ TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-LOSSY = 128
-"""Values of JPEG masks from which on a pixel is on the object: compression blurs black."""
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 
 
@@ -74,94 +71,19 @@ def image_size_limit() -> Iterator[None]:
 
 def decode_image(data: bytes, side: int, fit: Fit) -> Decoded:
     """Decode to 8-bit RGB at side x side."""
-    image = _open(data)
+    image = open_image(data)
     stored = image.size
     image.draft(None, (2 * side, 2 * side))  # large JPEGs: decode no more pixels than needed
     converted = None if image.mode == "RGB" else _mode_name(image)
     orientation = _orientation(image)
     width, height = stored[::-1] if orientation > 4 else stored
-    image = _loaded(image)
+    image = load_pixels(image)
     brightest = int(np.asarray(image).max()) if image.mode.startswith("I") else None
-    image = _turned(_rgb(image), orientation)
+    image = turned(to_rgb(image), orientation)
     window = _scaled(view_window(width, height, fit), (width, height), image.size)
-    pixels = _resized(image, side, window, Image.Resampling.BILINEAR)
+    pixels = resized(image, side, window, Image.Resampling.BILINEAR)
     pixels = pixels.transpose(2, 0, 1)
     return Decoded(pixels, width, height, converted, orientation, brightest)
-
-
-def image_size(data: bytes) -> tuple[int, int]:
-    """Return width and height of an image, turned upright, without decoding its pixels."""
-    image = _open(data)
-    return image.size[::-1] if _orientation(image) > 4 else image.size
-
-
-def read_mask(
-    data: bytes,
-    size: tuple[int, int],
-    values: Sequence[int] | None = None,
-    orientation: int = UPRIGHT,
-) -> NDArray[np.bool_]:
-    """Return (height, width): True on the object, for an image of this size after turning it.
-
-    The object is where the mask has one of `values`; None: where it is not black. A mask that has
-    the size of the image before it was turned, is turned like it.
-    """
-    image = _open(data)
-    is_lossy = image.format == "JPEG"
-    stored = size[::-1] if orientation > 4 else size
-    if image.size not in (size, stored):
-        raise BadImageError(
-            f"the mask has {image.size[0]} x {image.size[1]} pixels, its image "
-            f"{size[0]} x {size[1]}"
-        )
-    was_turned = image.size == size
-    image = _loaded(image)
-    if image.mode in ("RGBA", "LA"):  # opaque black is no object
-        image = _rgb(image)
-    pixels = np.asarray(image if was_turned else _turned(image, orientation))
-    if values is not None:
-        if pixels.ndim == 3:
-            raise BadImageError(f"mask_values need one value per pixel; it has {pixels.shape[-1]}")
-        return np.isin(pixels, values)
-    if is_lossy:
-        pixels = pixels >= LOSSY
-    return np.asarray((pixels if pixels.ndim == 3 else pixels[..., None]).any(-1))
-
-
-def fit_mask(inside: NDArray[np.bool_], side: int, fit: Fit) -> NDArray[np.uint8]:
-    """Return (side, side), 1 where more than half of a pixel is inside."""
-    height, width = inside.shape
-    coverage = _resized(
-        Image.fromarray(inside.astype(np.uint8) * 255),
-        side,
-        view_window(width, height, fit),
-        Image.Resampling.BOX,
-    )
-    mask = coverage >= 128
-    return (mask if mask.any() else coverage > 0).astype(np.uint8)  # thin objects stay visible
-
-
-def decode_mask(
-    data: bytes, side: int, fit: Fit, size: tuple[int, int], values: Sequence[int] | None = None
-) -> NDArray[np.uint8]:
-    """Decode the mask of an image of this size to (side, side)."""
-    return fit_mask(read_mask(data, size, values), side, fit)
-
-
-def turn_box(box: Box, orientation: int, size: tuple[float, float]) -> Box:
-    """Return a box of an image as it was stored, of this size, after turning it by a quarter."""
-    width, height = size
-    x0, y0, x1, y1 = box
-    if orientation in (6, 7):
-        y0, y1 = height - y1, height - y0
-    if orientation in (7, 8):
-        x0, x1 = width - x1, width - x0
-    return (y0, x0, y1, x1) if orientation > 4 else box
-
-
-def turn_mask(mask: NDArray[np.bool_], orientation: int) -> NDArray[np.bool_]:
-    """Return a mask (height, width), turned as an EXIF orientation says."""
-    return np.asarray(_turned(Image.fromarray(mask.astype(np.uint8)), orientation)) > 0
 
 
 def view_window(width: int, height: int, fit: Fit) -> Box:
@@ -173,23 +95,8 @@ def view_window(width: int, height: int, fit: Fit) -> Box:
     return left, top, left + edge, top + edge
 
 
-def place_box(box: Box, window: Box, side: int) -> tuple[int, int, int, int] | None:
-    """Return a box in stored pixels, at least one wide and high; None if the window misses it."""
-    left, top, right, bottom = window
-    spans = []
-    for low, high, start, end in ((0, 2, left, right), (1, 3, top, bottom)):
-        scale = side / (end - start)
-        first = max((box[low] - start) * scale, 0)
-        last = min((box[high] - start) * scale, side)
-        if last <= first:
-            return None
-        whole = min(math.floor(first + 0.5), side - 1)
-        spans.append((whole, max(math.floor(last + 0.5), whole + 1)))
-    (x0, x1), (y0, y1) = spans
-    return x0, y0, x1, y1
-
-
-def _open(data: bytes) -> Image.Image:
+def open_image(data: bytes) -> Image.Image:
+    """Open an image of a known format and of a size that can be decoded."""
     try:
         image = Image.open(io.BytesIO(data), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -201,7 +108,8 @@ def _open(data: bytes) -> Image.Image:
     return image
 
 
-def _loaded(image: Image.Image) -> Image.Image:
+def load_pixels(image: Image.Image) -> Image.Image:
+    """Decode the pixels of an open image."""
     try:
         image.load()
     except Exception as error:
@@ -217,7 +125,7 @@ def _orientation(image: Image.Image) -> int:
     return given if given in range(1, 9) else UPRIGHT
 
 
-def _turned(image: Image.Image, orientation: int) -> Image.Image:
+def turned(image: Image.Image, orientation: int) -> Image.Image:
     """Return an image turned and mirrored as an EXIF orientation says."""
     if orientation == UPRIGHT:
         return image
@@ -237,7 +145,8 @@ def _mode_name(image: Image.Image) -> str:
     return names.get(image.mode, image.mode)
 
 
-def _rgb(image: Image.Image) -> Image.Image:
+def to_rgb(image: Image.Image) -> Image.Image:
+    """Convert an image of any mode to 8-bit RGB."""
     if image.mode.startswith("I"):  # 16 bits: Pillow would clip them at 255
         values = np.asarray(image).astype(np.int64).clip(0, 65535)
         image = Image.fromarray((values // 257).astype(np.uint8))
@@ -254,7 +163,6 @@ def _scaled(window: Box, size: tuple[int, int], to: tuple[int, int]) -> Box:
     return left * x, top * y, min(right * x, to[0]), min(bottom * y, to[1])
 
 
-def _resized(
-    image: Image.Image, side: int, window: Box, how: Image.Resampling
-) -> NDArray[np.uint8]:
+def resized(image: Image.Image, side: int, window: Box, how: Image.Resampling) -> NDArray[np.uint8]:
+    """Resize a window of an image to side x side."""
     return np.asarray(image.resize((side, side), how, box=window), dtype=np.uint8)

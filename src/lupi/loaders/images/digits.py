@@ -20,7 +20,7 @@ from pydantic import Field
 from torch.nn import functional as F
 
 from lupi.core import derive_seed
-from lupi.loaders.images.split import Images
+from lupi.loaders.images.batches import Images
 from lupi.settings import TaskSettings
 
 DIGITS = Path(__file__).with_name("digits.npz")

@@ -22,8 +22,7 @@ from torch.nn import functional as F
 from lupi.core import Batch, Control
 from lupi.errors import LupiError
 from lupi.files import write_whole
-from lupi.loaders.images.privileged import Regions
-from lupi.loaders.images.split import ImageBatches, Images
+from lupi.loaders.images.batches import ImageBatches, Images, Regions
 from lupi.loaders.images.windows import Cropping
 from lupi.loaders.progress import tell
 from lupi.settings import fingerprint
@@ -50,11 +49,6 @@ class MapImages:
     def shape(self) -> tuple[int, int]:
         """Channels, and height and width of the maps."""
         return self.maps.shape[-1], self.maps.shape[2]
-
-    @property
-    def has_regions(self) -> bool:
-        """Whether any image has one."""
-        return self.images.has_regions
 
     def mean_and_std(self, rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
         """Return mean and standard deviation of each channel in some images."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lupi.facts import list_names
-from lupi.loaders.images.split import Images
+from lupi.loaders.images.batches import Images
 
 AT_ONCE = 1024
 """Masks read at a time."""
@@ -16,7 +16,7 @@ def region_remarks(images: Images, classes: Sequence[str]) -> list[str]:
     """Return what having a region says about the class, if it tells classes apart."""
     if images.has_region is None:
         return []
-    marked = images.has_region & ~empty_regions(images)
+    marked = images.has_region & ~_empty_regions(images)
     shares = np.array([marked[images.y == label].mean() for label in range(len(classes))])
     never = [name for name, share in zip(classes, shares, strict=True) if share == 0]
     always = [name for name, share in zip(classes, shares, strict=True) if share > 0]
@@ -31,14 +31,12 @@ def region_remarks(images: Images, classes: Sequence[str]) -> list[str]:
     ]
 
 
-def empty_regions(images: Images) -> NDArray[np.bool_]:
+def _empty_regions(images: Images) -> NDArray[np.bool_]:
     """Return (N,) which images have an empty region: annotators found nothing."""
     if images.masks is None:
         boxes = images.boxes.reshape(len(images.y), -1, 4)
-        filled: NDArray[np.bool_] = (boxes[..., 2] > boxes[..., 0]) & (
-            boxes[..., 3] > boxes[..., 1]
-        )
-        return np.asarray(~filled.any(1), dtype=np.bool_)
+        filled = np.all(boxes[..., 2:] > boxes[..., :2], axis=-1)
+        return np.asarray(~np.any(filled, axis=1))
     masks = images.masks
     starts = range(0, len(masks), AT_ONCE)
     parts = [~masks[start : start + AT_ONCE].any((1, 2)) for start in starts]

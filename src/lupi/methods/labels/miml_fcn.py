@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.loaders.xstar.restrict import restrict
+from lupi.loaders.xstar.regions import restrict
 from lupi.methods.students import check_trunk, head_like, trunk_features
 from lupi.search import Range, Space
 from lupi.settings import Settings

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.errors import LupiError
-from lupi.loaders.xstar.restrict import draw_span, without
+from lupi.loaders.xstar.regions import draw_span, without
 from lupi.noise.batchnorm import untracked
 from lupi.search import Range, Space
 from lupi.settings import Settings

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.loaders.images.regions import mask_box
+from lupi.loaders.xstar.regions import mask_box
 from lupi.methods.students import check_learned, head_like
 from lupi.noise.sites import DROPOUTS, find_sites, reading, site_shapes
 from lupi.search import Range, Space

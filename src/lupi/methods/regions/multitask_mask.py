@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.errors import LupiError
-from lupi.loaders.xstar.restrict import restrict
+from lupi.loaders.xstar.regions import restrict
 from lupi.networks.weights import he_init
 from lupi.noise.sites import find_sites, map_sites, reading, site_shapes
 from lupi.search import Range, Space

@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 
 from lupi.core import Batch, Losses, Method, RowLoss
-from lupi.loaders.xstar.restrict import restrict
+from lupi.loaders.xstar.regions import restrict
 from lupi.noise.batchnorm import untracked
 from lupi.search import Range, Space
 from lupi.settings import Settings

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Inputs, Losses, Method, OutputKind, RowLoss, Stage, Task
 from lupi.core.gaussian import gaussian_cross_entropy, moments
-from lupi.loaders.xstar.restrict import restrict
+from lupi.loaders.xstar.regions import restrict
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

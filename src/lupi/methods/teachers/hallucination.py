@@ -17,7 +17,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.loaders.xstar.restrict import restrict
+from lupi.loaders.xstar.regions import restrict
 from lupi.methods.students import check_learned
 from lupi.noise.batchnorm import untracked
 from lupi.noise.sites import layer_outputs, linear_layers

@@ -16,9 +16,9 @@ from lupi.design import Design
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
 from lupi.loaders.division import PARTS, GivenParts, Part
+from lupi.loaders.images.batches import ImageBatches, Images, StoredImages
 from lupi.loaders.images.decode import Fit
 from lupi.loaders.images.maps import MapImages, cached_maps, check_cropping
-from lupi.loaders.images.split import ImageBatches, Images, StoredImages
 from lupi.loaders.images.windows import Cropping
 from lupi.records import Metric
 from lupi.tasks.images.network import ImageNetworkSettings, build_network, unknown_statistics

@@ -1,7 +1,7 @@
 """Tasks over images in files of any layout: settings, cache and shards."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -9,20 +9,18 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from lupi.errors import LupiError
 from lupi.facts import Fact
-from lupi.loaders.division import PARTS, Division, GivenParts
+from lupi.loaders.division import PARTS, Division, GivenParts, Part, given_parts
 from lupi.loaders.findings import OnBad
-from lupi.loaders.images.cache import ImageSelection, Loaded, load
+from lupi.loaders.images.batches import StoredImages
+from lupi.loaders.images.cache import Loaded, OnDecoded, OpenedImages, load
 from lupi.loaders.images.decode import Fit
-from lupi.loaders.images.layouts.index import Source
-from lupi.loaders.images.layouts.trees import Tree, open_tree
-from lupi.loaders.images.parts import fixed_division
+from lupi.loaders.images.index import ImageSelection, Source
 from lupi.loaders.images.remarks import region_remarks
-from lupi.loaders.images.shards.format import is_sharded, read_content
-from lupi.loaders.images.shards.remote import is_url
-from lupi.loaders.images.shards.stream import Streamed, open_stream
+from lupi.loaders.images.shards.format import is_sharded, is_url, read_shards
+from lupi.loaders.images.shards.stream import open_stream
 from lupi.loaders.images.shards.write import write_shards
+from lupi.loaders.images.trees import Tree, open_tree
 from lupi.loaders.images.windows import Cropping
-from lupi.loaders.images.writer import OnDecoded
 from lupi.settings import Settings, TaskSettings
 from lupi.tasks.images.image import ImageRows, image_task
 from lupi.tasks.images.network import ImageNetworkSettings
@@ -122,7 +120,7 @@ class ImageFilesSettings(TaskSettings):
 
     def divide(self, loaded: Loaded) -> Division:
         """Return how seeds divide images: these parts are the same for every seed."""
-        return fixed_division(loaded)
+        return Division(loaded.every.y, given_parts(loaded.sizes), {})
 
     def selection(self) -> ImageSelection:
         """Return the selection of images that the settings describe."""
@@ -142,13 +140,13 @@ class ImageFilesSettings(TaskSettings):
 def find_content(settings: ImageFilesSettings) -> str:
     """Return 12 hex digits that depend on the files, or on the images in shards."""
     if is_sharded(settings.root):
-        return read_content(settings.root)[:12]
+        return read_shards(settings.root).rows[:12]
     return settings.tree().fingerprint[:12]
 
 
 def open_images(
     settings: ImageFilesSettings, on_decoded: OnDecoded = lambda done, total: None
-) -> Loaded | Streamed:
+) -> OpenedImages:
     """Return the selected images: streamed from shards, or cached."""
     if is_sharded(settings.root):
         selection = settings.selection()
@@ -182,16 +180,16 @@ def load_image_files(settings: ImageFilesSettings, network: ImageNetworkSettings
             f"images in {settings.root} have changed since this run was planned; plan it again"
         )
     loaded = open_images(settings)
+    sizes = {part: len(images.y) for part, images in loaded.parts.items()}
+    division: Division | GivenParts = GivenParts(sizes, lambda seed: loaded.parts["train"].y)
+    stores: Mapping[Part, StoredImages] = loaded.parts
     layout: Sequence[Fact] = ()
-    remarks: tuple[str, ...] = ()
-    folder, stores = None, dict(zip(PARTS, (loaded.train, loaded.val, loaded.test), strict=True))
-    sizes = {part: len(images.y) for part, images in stores.items()}
-    division: Division | GivenParts = GivenParts(sizes, lambda seed: loaded.train.y)
+    folder = None
+    remarks = loaded.findings.remarks
     if isinstance(loaded, Loaded):
-        folder, stores = loaded.folder, dict.fromkeys(PARTS, loaded.every)
         division = settings.divide(loaded)
-        layout = loaded.layout
-        remarks = tuple(region_remarks(loaded.every, loaded.classes))
+        stores, layout, folder = dict.fromkeys(PARTS, loaded.every), loaded.layout, loaded.folder
+        remarks = [*remarks, *region_remarks(loaded.every, loaded.classes)]
     counts = loaded.finding_counts()
     rows = ImageRows(
         lambda seed: stores,
@@ -206,6 +204,6 @@ def load_image_files(settings: ImageFilesSettings, network: ImageNetworkSettings
             *division.facts(),
             *(Fact("found", f"{what}: {n:,}") for what, n in counts.items() if n),
         ),
-        remarks,
+        tuple(remarks),
     )
     return image_task(rows, division, division.design, network, counts)

@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from lupi.loaders.division import Division
+from lupi.errors import LupiError
+from lupi.loaders.division import Division, Part, check_groups, given_parts
 from lupi.loaders.images.cache import Loaded
-from lupi.loaders.images.layouts.image_folder import ImageFolder
-from lupi.loaders.images.layouts.trees import Tree, with_outside
-from lupi.loaders.images.parts import divide_images
+from lupi.loaders.images.folder import ImageFolder
+from lupi.loaders.images.trees import Tree, with_outside
 from lupi.tasks.images.image_files import ImageFilesSettings, load_image_files
 from lupi.tasks.images.network import ImageNetworkSettings
 from lupi.tasks.task import TaskKind
@@ -70,14 +71,43 @@ class ImageFolderSettings(ImageFilesSettings):
 
     def divide(self, loaded: Loaded) -> Division:
         """Return how each seed draws the parts that the folder does not have."""
-        return divide_images(
-            loaded, self.n_val, self.n_test, self.annotated_only, self.group_column or "groups"
-        )
+        if not loaded.held_out:
+            return super().divide(loaded)
+        groups = self.group_column or "groups"
+        return _drawn(loaded, self.n_val, self.n_test, self.annotated_only, groups)
 
     @property
     def n_held_out_for_test(self) -> int:
         """Test images per class."""
         return self.n_test
+
+
+def _drawn(loaded: Loaded, n_val: int, n_test: int, annotated_only: bool, groups: str) -> Division:
+    """Let each seed draw the parts that the source does not have, class by class or by group."""
+    images, y = loaded.every, loaded.every.y
+    rows = given_parts(loaded.sizes)
+    amounts: dict[Part, int] = {"val": n_val, "test": n_test}
+    drawn = {part: amounts[part] for part in loaded.held_out}
+    pool = np.concatenate([rows["train"], *(rows[part] for part in drawn)])
+    given = {part: some for part, some in rows.items() if part not in drawn} | {"train": pool}
+    counts, n_needed = np.bincount(y[pool]), sum(drawn.values()) + 1
+    if counts.min() < n_needed:
+        raise LupiError(
+            f"class {loaded.classes[int(counts.argmin())]} has {counts.min()} images that can be "
+            f"used; {n_needed} are needed: lower task.n_val or task.n_test"
+        )
+    if loaded.groups is not None:
+        named = np.array(loaded.group_names, dtype=object)[loaded.groups]
+        check_groups({part: named[some] for part, some in given.items()})
+    return Division(
+        y,
+        given,
+        drawn,
+        loaded.groups,
+        keys=loaded.keys,
+        trainable=images.has_region if annotated_only and drawn else None,
+        names={"groups": groups},
+    )
 
 
 ImageFolderTask = TaskKind(ImageFolderSettings, ImageNetworkSettings, load_image_files)

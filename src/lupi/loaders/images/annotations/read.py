@@ -14,12 +14,12 @@ from lupi.loaders.findings import Findings
 from lupi.loaders.images.annotations.coco import is_coco, read_coco
 from lupi.loaders.images.annotations.cvat import read_cvat
 from lupi.loaders.images.annotations.label_studio import is_label_studio, read_label_studio
-from lupi.loaders.images.annotations.names import ANNOTATION_FOLDERS, ImageNames, logical_path
 from lupi.loaders.images.annotations.shapes import Annotation, BadShapeError, box
 from lupi.loaders.images.annotations.voc import read_voc
 from lupi.loaders.images.annotations.xml import BadXmlError, read_xml
 from lupi.loaders.images.annotations.yolo import class_names, is_yolo, read_yolo
-from lupi.loaders.images.layouts.trees import Tree, read_text
+from lupi.loaders.images.names import ANNOTATION_FOLDERS, ImageNames, logical_path
+from lupi.loaders.images.trees import Tree, read_text
 
 Format = Literal["COCO", "Label Studio", "CVAT", "PASCAL VOC", "YOLO", "CSV"]
 FORMATS: tuple[Format, ...] = get_args(Format)

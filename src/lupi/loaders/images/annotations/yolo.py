@@ -20,7 +20,7 @@ from lupi.loaders.images.annotations.shapes import (
     box,
     polygon,
 )
-from lupi.loaders.images.layouts.trees import Tree, read_text
+from lupi.loaders.images.trees import Tree, read_text
 from lupi.settings import load_plain
 
 LINE = re.compile(r"\s*\d+(\s+-?[\d.]+(e-?\d+)?){4,}\s*", re.I)

@@ -2,14 +2,18 @@
 
 The order of a pass is a function of its seed: shards are shuffled, then images within a buffer
 that is filled from them. Labels and boxes of all rows are in memory, so x* under a control, subsets
-and fractions are those of the cache.
+and fractions are those of the cache. An image is the bytes that the index names, with its checksum;
+headers of tar files are never read.
 """
 
 import zlib
-from collections.abc import Generator, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -17,30 +21,40 @@ from numpy.typing import NDArray
 
 from lupi.core import Batch, Control
 from lupi.errors import LupiError
-from lupi.loaders.findings import Findings, OnBad
-from lupi.loaders.images.cache import ImageSelection
+from lupi.loaders.division import PARTS, Part
+from lupi.loaders.findings import OnBad
+from lupi.loaders.images.batches import (
+    ImageBatches,
+    Regions,
+    controlled_boxes,
+    max_images,
+    mean_and_std,
+)
+from lupi.loaders.images.cache import OpenedImages
 from lupi.loaders.images.decode import BadImageError, Fit, decode_image
-from lupi.loaders.images.layouts.index import PARTS, Part
-from lupi.loaders.images.privileged import Regions, controlled_boxes
-from lupi.loaders.images.shards.ahead import map_ahead
+from lupi.loaders.images.index import ImageSelection
 from lupi.loaders.images.shards.format import (
     ABOUT,
-    PartRows,
+    PIECE,
+    Rows,
     Shards,
-    open_shards,
+    check_choice,
+    file_name,
+    open_file,
+    read_at_most,
     read_rows,
-    read_shard,
+    read_shards,
     shard_name,
 )
-from lupi.loaders.images.shards.remote import file_name
-from lupi.loaders.images.split import ImageBatches, max_images, mean_and_std
 from lupi.loaders.images.windows import Cropping
 
 BUFFER = 2048
 """Number of encoded images in the shuffle buffer; 200 to 300 MB for ImageNet."""
 
 Sample = tuple[int, bytes]
-"""A row of a split, and the file of its image."""
+"""A row, and the file of its image."""
+Read = TypeVar("Read")
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +63,7 @@ class ShardedImages:
 
     shards: Shards
     part: Part
-    rows: PartRows
+    rows: Rows
     """Label, boxes and place of each row."""
     side: int
     """Height and width that images are decoded to, as in the cache."""
@@ -67,24 +81,22 @@ class ShardedImages:
         """Channels, and height and width."""
         return 3, self.side
 
-    @property
-    def has_regions(self) -> bool:
-        """Whether any image has boxes."""
-        return bool(self.rows.has.any())
-
     def mean_and_std(self, rows: NDArray[np.int64]) -> tuple[list[float], list[float]]:
         """Return mean and standard deviation of each channel in some images, in [0, 1].
 
         If there are many, the images in the first shards are used; shards are in random order.
         """
-        in_order = self.rows.rows[np.isin(self.rows.rows, rows)]
-        few = in_order[: max_images(*self.shape)]
+        few = self.in_order(rows)[: max_images(*self.shape)]
         shown = ImageBatches(self.y[few], Cropping(self.side, self.side))
         return mean_and_std(np.stack([pixels for _, pixels in self.split(few, shown).decoded()]))
 
     def first(self, n: int) -> NDArray[np.int64]:
         """Return the rows at the start of the first shard."""
-        return self.rows.rows[:n]
+        return self.in_order(np.arange(len(self.y)))[:n]
+
+    def in_order(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return rows in the order of the shards."""
+        return rows[np.lexsort((self.rows.offset[rows], self.rows.shard[rows]))]
 
     def regions(
         self, rows: NDArray[np.int64], control: Control, seed: int
@@ -97,61 +109,57 @@ class ShardedImages:
         """Return some rows as batches."""
         return StreamSplit(self, rows, shown)
 
-
-@dataclass(frozen=True, slots=True)
-class Streamed:
-    """The images of all parts in shards."""
-
-    train: ShardedImages
-    val: ShardedImages
-    test: ShardedImages
-
-    @property
-    def classes(self) -> list[str]:
-        """Names of the labels."""
-        return self.train.shards.classes
-
-    @property
-    def findings(self) -> Findings:
-        """Findings when the shards were written."""
-        return self.train.shards.findings
-
-    @property
-    def about(self) -> str:
-        """File that lists every finding."""
-        return file_name(self.train.shards.root, ABOUT)
-
-    def finding_counts(self) -> dict[str, int]:
-        """Count what is worth recording: images without x*, and each kind of finding."""
-        without = int((~self.train.rows.has).sum())
-        return {"training image without x*": without, **self.findings.counts()}
+    def read(self, shard: int, rows: NDArray[np.int64]) -> Iterator[Sample]:
+        """Yield rows of one shard, in its order, with their files."""
+        name = shard_name(self.part, shard)
+        where = file_name(self.shards.root, name)
+        position = 0
+        try:
+            with closing(open_file(self.shards.root, name)) as file:
+                for row in rows.tolist():
+                    _skip(file, int(self.rows.offset[row]) - position)
+                    data = read_at_most(file, int(self.rows.n_bytes[row]))
+                    position = int(self.rows.offset[row]) + len(data)
+                    if zlib.crc32(data) != self.rows.crc[row]:
+                        raise LupiError(
+                            f"{where} is damaged, incomplete or does not belong to {ABOUT}: image "
+                            f"{row} at byte {self.rows.offset[row]:,} has another checksum"
+                        )
+                    yield row, data
+        except OSError as error:
+            raise LupiError(f"{where} can't be read: {error}") from None
 
 
-def open_stream(root: str, wanted: ImageSelection, on_bad: OnBad, decoders: int) -> Streamed:
+def _skip(file: Any, n_bytes: int) -> None:
+    """Move forward in a file, which may not be seekable."""
+    if n_bytes >= 0 and getattr(file, "seekable", bool)():
+        file.seek(n_bytes, 1)
+        return
+    while n_bytes > 0 and (piece := file.read(min(n_bytes, PIECE))):
+        n_bytes -= len(piece)
+
+
+def open_stream(root: str, wanted: ImageSelection, on_bad: OnBad, decoders: int) -> OpenedImages:
     """Return the images of the shards, without reading any."""
-    shards = open_shards(root, wanted, on_bad)
+    shards = read_shards(root, on_bad)
+    check_choice(shards, wanted)
     rows = read_rows(shards, wanted.side, wanted.fit)
-    return Streamed(
-        *(
-            ShardedImages(shards, part, rows[part], wanted.side, wanted.fit, decoders)
-            for part in PARTS
-        )
-    )
+    form = wanted.side, wanted.fit, decoders
+    parts = {part: ShardedImages(shards, part, rows[part], *form) for part in PARTS}
+    return OpenedImages(parts, shards.classes, shards.findings, file_name(root, ABOUT))
 
 
 class StreamSplit:
     """Rows that are read from shards in each pass; their order is that of the shards.
 
     Args:
-        images: of which they are rows.
-        rows: which (N,).
-        shown: what batches show of them.
+        images: Images of which they are rows.
+        rows: Which (N,).
+        shown: Contents of the batches.
     """
 
     def __init__(self, images: ShardedImages, rows: NDArray[np.int64], shown: ImageBatches) -> None:
         self.images, self.rows, self.shown = images, rows, shown
-        self._place = np.full(len(images.y), -1)  # of a row of the part in this split
-        self._place[rows] = np.arange(len(rows))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -170,41 +178,32 @@ class StreamSplit:
         rng = None
         if shuffle is not None:
             rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=shuffle)))
+        place = np.zeros(len(self.images.y), np.int64)  # of a row of the part in this split
+        place[self.rows] = np.arange(len(self.rows))
         decoded = self.decoded(rng, 2 * batch_size)
         while some := list(islice(decoded, batch_size)):
-            rows = np.array([row for row, _ in some])
+            rows = place[[row for row, _ in some]]
             stored = torch.from_numpy(np.stack([pixels for _, pixels in some]))  # (B, C, S, S)
             yield self.shown.batch(rows, stored, shuffle)
 
     def decoded(
         self, rng: np.random.Generator | None = None, n_ahead: int = 2
     ) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-        """Yield rows with their pixels (C, S, S): in the order of the shards, or shuffled."""
-        samples = self._read(range(len(self._n_images)))
+        """Yield rows of the part with their pixels (C, S, S), as stored in shards or shuffled."""
+        samples = self._read(rng)
         if rng is not None:
-            samples = _shuffled(self._read(rng.permutation(len(self._n_images))), rng)
+            samples = _shuffled(samples, rng)
         return map_ahead(self._decode, samples, self.images.decoders, n_ahead)
 
-    @property
-    def _n_images(self) -> list[int]:
-        return self.images.shards.n_images[self.images.part]
-
-    def _read(self, order: "range | NDArray[np.int64]") -> Generator[Sample, None, None]:
+    def _read(self, rng: np.random.Generator | None) -> Generator[Sample, None, None]:
         """Yield rows and their files, one shard after another."""
-        known = self.images.rows
-        ends = np.cumsum(self._n_images)
-        for shard in order:
-            some = slice(ends[shard] - self._n_images[shard], ends[shard])
-            places = self._place[known.rows[some]]
-            if (places < 0).all():
-                continue
-            name = shard_name(self.images.part, int(shard))
-            for i, data in read_shard(self.images.shards.root, name, known.keys[some], places >= 0):
-                if zlib.crc32(data) != known.crc[known.rows[some][i]]:
-                    raise LupiError(
-                        f"{name}: image {known.keys[some][i]} is damaged or was changed"
-                    )
-                yield int(places[i]), data
+        rows = self.images.in_order(self.rows)
+        shards = self.images.rows.shard[rows]
+        order = np.arange(self.images.shards.n_shards[self.images.part])
+        for shard in (order if rng is None else rng.permutation(order)).tolist():
+            start, end = np.searchsorted(shards, [shard, shard + 1])
+            if end > start:
+                yield from self.images.read(shard, rows[start:end])
 
     def _decode(self, sample: Sample) -> tuple[int, NDArray[np.uint8]]:
         row, data = sample
@@ -226,3 +225,32 @@ def _shuffled(
             buffer[i] = sample
         for i in rng.permutation(len(buffer)):
             yield buffer[i]
+
+
+def map_ahead(
+    function: Callable[[Read], Done],
+    items: Generator[Read, Any, Any],
+    n_threads: int,
+    n_ahead: int,
+) -> Iterator[Done]:
+    """Yield function(item) for each item, in order, computing at most `n_ahead` in advance.
+
+    One thread reads items, others apply the function. An error in either is raised in place of the
+    result. When the iterator is closed or deleted, the threads end and `items` is closed.
+    """
+    reader, pool = ThreadPoolExecutor(1), ThreadPoolExecutor(n_threads)
+
+    def read_next() -> Future[Done] | None:
+        for item in items:
+            return pool.submit(function, item)
+        return None
+
+    waiting = deque(reader.submit(read_next) for _ in range(n_ahead))
+    try:
+        while (result := waiting.popleft().result()) is not None:
+            waiting.append(reader.submit(read_next))
+            yield result.result()
+    finally:
+        reader.shutdown(cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
+        items.close()

@@ -1,8 +1,8 @@
-"""Write a source's images into shards: see shards.py for what they look like.
+"""Write a source's images into shards; see format.py for the format.
 
 Every image is decoded once, so that bad ones are found now and left out as the cache does, and
 goes into a shard as it was. A shard is whole or absent, and a list of its rows is written after it:
-shards with a list are not made again, so a sharding that was killed goes on where it was.
+shards with a list are not made again, so that an interrupted command can be resumed.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ import io
 import json
 import tarfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,29 +22,20 @@ from safetensors.numpy import save
 
 from lupi.errors import LupiError
 from lupi.files import read_json, write_json, write_whole
-from lupi.loaders.findings import Finding, Findings, OnBad
-from lupi.loaders.images.boxes import boxes_of
-from lupi.loaders.images.cache import ImageSelection, check_sizes
+from lupi.loaders.division import PARTS, Part
+from lupi.loaders.findings import Findings, OnBad
+from lupi.loaders.images.cache import OnDecoded, check_sizes, read_image
 from lupi.loaders.images.decode import image_size_limit
-from lupi.loaders.images.layouts.holdout import hold_out
-from lupi.loaders.images.layouts.index import PARTS, Item, Part, Source, pick_classes
-from lupi.loaders.images.layouts.trees import Tree, open_tree
-from lupi.loaders.images.shards.format import (
-    ABOUT,
-    ARRAYS,
-    FORMAT,
-    ROWS,
-    choice_of,
-    sample_key,
-    shard_name,
-)
-from lupi.loaders.images.writer import OnDecoded, read_image
+from lupi.loaders.images.index import ImageSelection, Item, Source
+from lupi.loaders.images.regions import boxes_of, with_annotation
+from lupi.loaders.images.shards.format import ABOUT, FORMAT, LIMITS, ROWS, choice_of, shard_name
+from lupi.loaders.images.trees import Tree, open_tree
 from lupi.settings import fingerprint
 
 STARTED = "unfinished.json"
 
 Row = dict[str, Any]
-"""Of an image in a shard: key, label, size, boxes, crc."""
+"""Of an image in a shard: its key, the columns of the rows, and its boxes."""
 
 
 def write_shards(
@@ -56,16 +47,16 @@ def write_shards(
     shard_size: int,
     on_decoded: OnDecoded = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Write the shards that are missing, and return what `shards.json` says.
+    """Write the shards that are missing, and return the content of `shards.json`.
 
     Args:
-        root: folder or zip of the source.
-        source: its layout.
-        wanted: which of its images.
-        out: folder for the shards.
-        on_bad: what to do about bad files.
-        shard_size: images in a shard.
-        on_decoded: told how far it is.
+        root: Folder or zip of the source.
+        source: Its layout.
+        wanted: Which of its images.
+        out: Folder for the shards.
+        on_bad: What to do about bad files.
+        shard_size: Images in a shard.
+        on_decoded: Called with the number of images done and the total.
     """
     tree = open_tree(root)
     decided_by = {"format": FORMAT, "files": tree.fingerprint, "shard_size": shard_size}
@@ -84,7 +75,7 @@ def write_shards(
 
 
 def _is_done(out: Path, identity: str) -> bool:
-    """Tell whether these shards are there; refuse a folder that holds other ones."""
+    """Return whether these shards are complete; refuse a folder that holds other ones."""
     written = next((name for name in (ABOUT, STARTED) if (out / name).exists()), None)
     if any(out.glob("*.tar")) and (
         written is None or read_json(out / written).get("identity") != identity
@@ -109,128 +100,113 @@ def _write(
 ) -> dict[str, Any]:
     """Write the shards and the rows; return the content of `shards.json`."""
     findings = Findings(on_bad)
-    w = wanted
-    classes, items = pick_classes(source.index(tree, findings), w.classes, findings)
-    if any(item.masks or item.outlines for item in items):
+    index = source.index(tree, findings)
+    if any(item.needs_mask for item in index.items):
         raise LupiError("shards support boxes but not masks: use this source without shards")
-    if any(item.group is not None for item in items):
+    if any(item.group is not None for item in index.items):
         raise LupiError("task.groups: shards are not divided by groups: use them without shards")
-    parts = hold_out(items, w.n_val, w.n_test, w.n_train, w.annotated_only)
-    writer = ShardWriter(tree, out, classes, w, findings, sum(map(len, parts.values())), on_decoded)
-    rows: dict[Part, list[list[Row]]] = {}
-    with image_size_limit():
-        for part in PARTS:
-            keys = _order(part, len(parts[part]))
-            rows[part] = [
-                writer.write(shard_name(part, i), keys[start : start + shard_size], parts[part])
-                for i, start in enumerate(range(0, len(keys), shard_size))
-            ]
-    n_images = {part: [len(shard) for shard in rows[part]] for part in PARTS}
-    every = {part: [row for shard in rows[part] for row in shard] for part in PARTS}
-    train_y = np.array([row["label"] for row in every["train"]], dtype=np.int64)
-    check_sizes({part: sum(n_images[part]) for part in PARTS}, train_y, classes)
+    classes, parts, _ = wanted.choose(index, findings)
+    del index  # of a large source, most images are not chosen
+    labels = {name: label for label, name in enumerate(classes)}
+    n_done, total = 0, sum(map(len, parts.values()))
+
+    def progress(before: int) -> Callable[[int], None]:
+        return lambda n: on_decoded(before + n, total)
+
+    rows: dict[Part, list[Row]] = {part: [] for part in PARTS}
+    n_shards: dict[Part, int] = {}
+    for part, items in parts.items():
+        keys = np.arange(len(items))
+        if part == "train":  # an order drawn once, for all time
+            keys = np.random.default_rng(0).permutation(len(items))
+        starts = range(0, len(keys), shard_size)
+        for number, start in enumerate(starts):
+            some = {key: items[key] for key in keys[start : start + shard_size].tolist()}
+            path = out / shard_name(part, number)
+            listed = path.with_name(f"{path.name}.json")
+            if not listed.exists():
+                told = _write_shard(path, some, tree, labels, wanted, on_bad, progress(n_done))
+                write_json(listed, told)
+            content = read_json(listed)
+            findings.extend(content["findings"])
+            findings.check()  # an earlier call may have skipped what this one stops at
+            rows[part] += [{**row, "shard": number} for row in content["rows"]]
+            n_done += len(some)
+        n_shards[part] = len(starts)
+    n_images = {part: len(of_part) for part, of_part in rows.items()}
+    train_y = np.array([row["label"] for row in rows["train"]], dtype=np.int64)
+    check_sizes(n_images, train_y, classes)
     return {
         "format": FORMAT,
-        "choice": choice_of(w),
+        "choice": choice_of(wanted),
         "classes": classes,
         "n_images": n_images,
-        "rows": _write_rows(out / ROWS, every),
-        "bad": [asdict(finding) for finding in findings.bad],
-        "notes": [asdict(finding) for finding in findings.notes],
+        "n_shards": n_shards,
+        "rows": _write_rows(out / ROWS, rows),
+        "findings": findings.described(),
     }
 
 
-def _order(part: Part, n: int) -> NDArray[np.int64]:
-    """Return in which order images go into shards: of train drawn once, for all time."""
-    return np.random.default_rng(0).permutation(n) if part == "train" else np.arange(n)
+def _write_shard(
+    path: Path,
+    items: Mapping[int, Item],
+    tree: Tree,
+    labels: Mapping[str, int],
+    wanted: ImageSelection,
+    on_bad: OnBad,
+    on_done: Callable[[int], None],
+) -> dict[str, Any]:
+    """Write a shard of the items with these keys; return its rows and what was found."""
+    findings = Findings(on_bad)
+    rows: list[Row] = []
+
+    def write(temporary: Path) -> None:
+        with (
+            image_size_limit(),
+            tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as tar,
+        ):
+            for n, (key, item) in enumerate(items.items()):
+                on_done(n)
+                read = read_image(tree, item.name, wanted, findings)
+                if read is None:
+                    continue
+                data, image = read
+                item = with_annotation(item, tree, findings)
+                boxes, _ = boxes_of(item, image, wanted.side, wanted.fit, findings)
+                row: Row = {
+                    "label": labels[item.label],
+                    "width": image.width,
+                    "height": image.height,
+                }
+                suffix = PurePosixPath(item.name).suffix.lower()
+                offset = _add(tar, f"{key:09}{suffix}", data)
+                told = {"name": item.name, "class": item.label, **row, "boxes": boxes}
+                _add(tar, f"{key:09}.json", json.dumps(told).encode())
+                place = {"offset": offset, "n_bytes": len(data), "crc": zlib.crc32(data)}
+                rows.append({"key": key, **row, **place, "n_boxes": len(boxes), "boxes": boxes})
+
+    write_whole(path, write)
+    return {"rows": rows, "findings": findings.described()}
 
 
-class ShardWriter:
-    """Writes shards that are not there yet.
-
-    Args:
-        tree: where the images are.
-        out: folder for the shards.
-        classes: a label is the place of an item's class here.
-        wanted: how images are decoded to find bad ones.
-        findings: Collects problems.
-        n_items: how many images will come.
-        on_decoded: told how far it is.
-    """
-
-    def __init__(
-        self,
-        tree: Tree,
-        out: Path,
-        classes: Sequence[str],
-        wanted: ImageSelection,
-        findings: Findings,
-        n_items: int,
-        on_decoded: OnDecoded,
-    ) -> None:
-        self.tree, self.out, self.wanted, self.findings = tree, out, wanted, findings
-        self.labels = {name: label for label, name in enumerate(classes)}
-        self.n_seen, self.n_items, self.on_decoded = 0, n_items, on_decoded
-
-    def write(self, name: str, keys: NDArray[np.int64], items: Sequence[Item]) -> list[Row]:
-        """Write a shard of the items with these keys; return the rows of those that are good."""
-        listed = self.out / f"{name}.json"
-        if not listed.exists():
-            findings = Findings(self.findings.on_bad)
-            rows: list[Row] = []
-
-            def write(temporary: Path) -> None:
-                with tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as tar:
-                    for i, key in enumerate(keys.tolist()):
-                        rows.extend(self._add(tar, key, items[key], findings))
-                        self.on_decoded(self.n_seen + i + 1, self.n_items)
-
-            write_whole(self.out / name, write)
-            found = {"bad": findings.bad, "notes": findings.notes}
-            told = {kind: [asdict(finding) for finding in some] for kind, some in found.items()}
-            write_json(listed, {"rows": rows, **told})
-        content = read_json(listed)
-        self.findings.bad += [Finding(**finding) for finding in content["bad"]]
-        self.findings.notes += [Finding(**finding) for finding in content["notes"]]
-        self.findings.check()  # an earlier call may have skipped what this one stops at
-        self.n_seen += len(keys)
-        of_shard: list[Row] = content["rows"]
-        return of_shard
-
-    def _add(self, tar: tarfile.TarFile, key: int, item: Item, findings: Findings) -> list[Row]:
-        """Add an image and its description to a shard; return its row, or none if it is bad."""
-        w = self.wanted
-        read = read_image(self.tree, item.name, w.side, w.fit, w.convert_modes, findings)
-        if read is None:
-            return []
-        data, image = read
-        size = image.width, image.height
-        boxes, _ = boxes_of(item, image, w.side, w.fit, findings)
-        label = self.labels[item.label]
-        told = {"name": item.name, "class": item.label, "label": label, "size": size}
-        suffix = PurePosixPath(item.name).suffix.lower()
-        description = json.dumps({**told, "boxes": boxes}).encode()
-        for end, content in ((suffix, data), (".json", description)):
-            member = tarfile.TarInfo(sample_key(key) + end)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-        crc = zlib.crc32(data)
-        return [{"key": key, "label": label, "size": size, "boxes": boxes, "crc": crc}]
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> int:
+    """Add a file without date and owner; return where its content starts."""
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    start = tar.offset + tarfile.BLOCKSIZE  # after its header
+    tar.addfile(member, io.BytesIO(content))
+    return start
 
 
-def _write_rows(path: Path, rows: dict[Part, list[Row]]) -> str:
-    """Write the rows of all parts in the order of the shards; return the SHA-256 of the file."""
+def _write_rows(path: Path, rows: Mapping[Part, Sequence[Row]]) -> str:
+    """Write the rows of all parts in the order of their keys; return the SHA-256 of the file."""
     arrays: dict[str, NDArray[Any]] = {}
     for part, of_part in rows.items():
-        columns: list[NDArray[Any]] = [
-            np.array([row["key"] for row in of_part], dtype=np.int64),
-            np.array([row["label"] for row in of_part], dtype=np.int64),
-            np.array([row["size"] for row in of_part], dtype=np.int64).reshape(-1, 2),
-            np.array([row["crc"] for row in of_part], dtype=np.uint32),
-            np.array([len(row["boxes"]) for row in of_part], dtype=np.int64),
-            np.array([b for row in of_part for b in row["boxes"]], np.float64).reshape(-1, 4),
-        ]
-        arrays |= {f"{part}.{name}": a for name, a in zip(ARRAYS, columns, strict=True)}
+        ordered = sorted(of_part, key=lambda row: row["key"])
+        for name in LIMITS:
+            arrays[f"{part}.{name}"] = np.array([row[name] for row in ordered], dtype=np.int64)
+        boxes = np.array([box for row in ordered for box in row["boxes"]], np.float64)
+        arrays[f"{part}.boxes"] = boxes.reshape(-1, 4)
     content = save(arrays)
 
     def write(temporary: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from lupi.loaders.images.annotations.names import MASK_FOLDERS, ImageNames, logical_path
+from lupi.loaders.images.names import MASK_FOLDERS, ImageNames, logical_path
 
 MASK_NAME = re.compile(
     r"(?P<of>.+?)[ _.-](mask|seg|segmentation|gt|annotation|label)s?[ _.-]?\(?\d*\)?", re.I

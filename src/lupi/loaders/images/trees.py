@@ -7,9 +7,8 @@ of that folder.
 import hashlib
 import os
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -73,33 +72,31 @@ class FolderTree:
         self.root = root
         self.names: list[str] = []
         self.folders: list[str] = []
-        lines: list[str] = []
-        self._walk(root, "", frozenset(), lines)
+        self.fingerprint = _digest(self._walk(root, "", frozenset()))
         self.names.sort()
         self.folders.sort()
-        lines.sort()
-        self.fingerprint = _digest(chain(lines, self.folders))
 
     def _walk(
-        self, path: str | Path, prefix: str, above: frozenset[tuple[int, int]], lines: list[str]
-    ) -> None:
+        self, path: str | Path, prefix: str, above: frozenset[tuple[int, int]]
+    ) -> Iterator[str]:
+        """List a folder, and yield a line for each file and folder, in order of their names."""
         with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.name.startswith("."):
-                    continue
-                name = prefix + entry.name
-                if entry.is_dir():
-                    status = entry.stat()
-                    identity = (status.st_dev, status.st_ino)
-                    if identity not in above:
-                        self.folders.append(name)
-                        self._walk(entry.path, f"{name}/", above | {identity}, lines)
-                elif entry.is_file():
-                    status = entry.stat()
-                    self.names.append(name)
-                    lines.append(f"{name}\0{status.st_size}\0{status.st_mtime_ns}")
-                elif entry.is_symlink():  # a broken link; reading it reports the error
-                    self.names.append(name)
+            visible = [entry for entry in entries if not entry.name.startswith(".")]
+        for entry in sorted(visible, key=lambda entry: entry.name):
+            name = prefix + entry.name
+            if entry.is_dir():
+                status = entry.stat()
+                identity = (status.st_dev, status.st_ino)
+                if identity not in above:
+                    self.folders.append(name)
+                    yield name
+                    yield from self._walk(entry.path, f"{name}/", above | {identity})
+            elif entry.is_file():
+                status = entry.stat()
+                self.names.append(name)
+                yield f"{name}\0{status.st_size}\0{status.st_mtime_ns}"
+            elif entry.is_symlink():  # a broken link; reading it reports the error
+                self.names.append(name)
 
     def read(self, name: str) -> bytes:
         """Return the content of a file."""

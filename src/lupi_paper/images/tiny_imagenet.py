@@ -13,12 +13,16 @@ labels; validation images are held out of train.
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Literal
 
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
 from lupi.loaders.images.annotations.shapes import Box
-from lupi.loaders.images.layouts.index import Index, Item, is_image
-from lupi.loaders.images.layouts.trees import Tree, read_text, subfolders
+from lupi.loaders.images.index import Index, Item, is_image
+from lupi.loaders.images.trees import Tree, read_text, subfolders
+from lupi.tasks.images.image_files import AugmentSettings, ImageFilesSettings, load_image_files
+from lupi.tasks.images.network import ImageNetworkSettings
+from lupi.tasks.task import TaskKind
 
 VAL_LIST = "val/val_annotations.txt"
 
@@ -55,7 +59,7 @@ def _train(tree: Tree, classes: list[str], findings: Findings) -> list[Item]:
                 continue
             if file not in boxes:
                 findings.add(name, "missing annotation", f"{wnid}_boxes.txt has no line for it")
-            items.append(Item(name, wnid, "train", boxes.pop(file, ())))
+            items.append(Item(name, wnid, "train", boxes.pop(file, None)))
         for file in boxes:
             findings.add(f"train/{wnid}/images/{file}", "missing image", "it has a box only")
     return items
@@ -88,7 +92,7 @@ def _test(tree: Tree, classes: list[str], findings: Findings) -> list[Item]:
             findings.add(where, "unknown class", f"wnids.txt does not name {wnid!r}")
         elif is_image(name, findings):
             box = _box(edges, where, findings) if edges else None
-            items.append(Item(name, wnid, "test", (box,) if box else ()))
+            items.append(Item(name, wnid, "test", (box,) if box else None))
     for name in sorted(images):
         findings.add(name, "missing annotation", f"{VAL_LIST} has no line for it")
     return items
@@ -110,3 +114,18 @@ def _box(edges: list[str], where: str, findings: Findings) -> Box | None:
         findings.add(where, "unreadable box", f"expected four whole numbers, got {edges}")
         return None
     return x0, y0, x1 + 1, y1 + 1  # the last pixel belongs to the box
+
+
+class TinyImagenetSettings(ImageFilesSettings):
+    """The official layout; its validation images are the test set."""
+
+    name: Literal["tiny-imagenet"] = "tiny-imagenet"
+    augment: AugmentSettings = AugmentSettings(pad=4)
+    """`flip` and `pad`."""
+
+    def source(self) -> TinyImagenet:
+        """Return the official layout."""
+        return TinyImagenet()
+
+
+TinyImagenetTask = TaskKind(TinyImagenetSettings, ImageNetworkSettings, load_image_files)

@@ -5,19 +5,24 @@
     LOC_synset_mapping.txt         if there: a class per line, then its words
 
 The left layout is what the archives of ILSVRC unpack to, the right one that of the Kaggle download.
-An image without XML has no x*, which is normal. The test set is held out of train, as in the
-paper: the labels of the official one are not public.
+An image without XML has no x*, which is normal; x* is the region of the object's boxes. The test
+set is held out of train, as in the paper: the labels of the official one are not public.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Literal
+
+from pydantic import Field
 
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.annotations.voc import VocImage, read_voc
-from lupi.loaders.images.annotations.xml import BadXmlError
-from lupi.loaders.images.layouts.index import Index, Item, is_image
-from lupi.loaders.images.layouts.trees import Tree, read_text, subfolders
+from lupi.loaders.images.index import Index, Item, is_image
+from lupi.loaders.images.trees import Tree, read_text, subfolders
+from lupi.tasks.images.image_files import ImageFilesSettings, load_image_files
+from lupi.tasks.images.network import ImageNetworkSettings
+from lupi.tasks.task import TaskKind
 
 IMAGES = ("Data/CLS-LOC/train", "train")
 ANNOTATIONS = ("Annotations/CLS-LOC/train", "Annotation", "annotations", "bbox", "boxes")
@@ -32,7 +37,7 @@ class Imagenet:
     """Folder of `<wnid>/*.xml`, below the root; None: one of the usual ones."""
 
     def index(self, tree: Tree, findings: Findings) -> Index:
-        """List the images of train with all their boxes."""
+        """List the images of train; their boxes are read together with them."""
         train = _find(tree, IMAGES, "images (train/<wnid>/*.JPEG)")
         images = _files_by_class(tree, train)
         folders = ANNOTATIONS if self.annotations is None else (self.annotations,)
@@ -44,7 +49,7 @@ class Imagenet:
             findings.add(f"{train}/{wnid}", "unknown class folder", f"{CLASS_LIST} lacks it")
         items: list[Item] = []
         for wnid in classes:
-            items += _class_items(tree, wnid, images.get(wnid, []), xml.get(wnid, []), findings)
+            items += _class_items(wnid, images.get(wnid, []), xml.get(wnid, []), findings)
         return Index(items, classes)
 
 
@@ -74,25 +79,39 @@ def _class_list(tree: Tree) -> list[str]:
 
 
 def _class_items(
-    tree: Tree, wnid: str, images: list[str], xml: list[str], findings: Findings
-) -> list[Item]:
+    wnid: str, images: list[str], xml: list[str], findings: Findings
+) -> Iterator[Item]:
     annotations = {PurePosixPath(name).stem: name for name in xml}
-    items = []
     for name in images:
-        if not is_image(name, findings):
-            continue
-        path = annotations.pop(PurePosixPath(name).stem, None)
-        annotation = _read(tree, path, findings) if path else VocImage((), None)
-        items.append(Item(name, wnid, "train", annotation.boxes, annotation.size))
+        if is_image(name, findings):
+            path = annotations.pop(PurePosixPath(name).stem, None)
+            yield Item(name, wnid, annotation=path)
     if annotations:
         first = next(iter(annotations.values()))
         findings.note(first, "class with boxes of absent images", f"{len(annotations)} files")
-    return items
 
 
-def _read(tree: Tree, path: str, findings: Findings) -> VocImage:
-    try:
-        return read_voc(tree.read(path))
-    except (BadXmlError, OSError) as error:
-        findings.add(path, "unreadable annotation", str(error))
-        return VocImage((), None)
+class ImagenetSettings(ImageFilesSettings):
+    """Class folders with PASCAL-style boxes; validation and test are held out of train."""
+
+    name: Literal["imagenet"] = "imagenet"
+    image_size: int = Field(224, ge=8, le=1024)
+    """Height and width in pixels that the network sees."""
+    stored_size: int | None = Field(256, ge=8, le=1024)
+    """Height and width in the cache, of which crops are taken."""
+    n_test: int = Field(50, ge=1)
+    """Test images per class, held out of train: with 1000 classes the paper's 50,000."""
+    annotations: str | None = None
+    """Folder of `<wnid>/*.xml` below the root. By default one of the usual ones."""
+
+    def source(self) -> Imagenet:
+        """Return the layout of ImageNet."""
+        return Imagenet(self.annotations)
+
+    @property
+    def n_held_out_for_test(self) -> int:
+        """Test images per class."""
+        return self.n_test
+
+
+ImagenetTask = TaskKind(ImagenetSettings, ImageNetworkSettings, load_image_files)

@@ -15,26 +15,26 @@ from dataclasses import dataclass, replace
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.annotations.names import ImageNames
 from lupi.loaders.images.annotations.read import (
     Annotations,
     find_annotations,
     header,
     read_annotations,
 )
-from lupi.loaders.images.annotations.shapes import Annotation, Polygon, RunLengths
-from lupi.loaders.images.layouts.classes import (
+from lupi.loaders.images.annotations.shapes import Annotation
+from lupi.loaders.images.classes import (
     by_annotation,
     by_folder,
     by_table,
     count_labels,
     label_table,
     left_out,
+    with_groups,
 )
-from lupi.loaders.images.layouts.groups import with_groups
-from lupi.loaders.images.layouts.index import Index, Item, has_image_suffix
-from lupi.loaders.images.layouts.masks import Pairs, pair_masks
-from lupi.loaders.images.layouts.trees import Tree
+from lupi.loaders.images.index import Index, Item, has_image_suffix
+from lupi.loaders.images.masks import Pairs, pair_masks
+from lupi.loaders.images.names import ImageNames
+from lupi.loaders.images.trees import Tree
 
 GROUPS = "groups.csv"
 
@@ -74,7 +74,11 @@ class ImageFolder:
             source = f"masks in {pairs.where}" if pairs.where[-1] == "/" else f"masks {pairs.where}"
             about = self._about_masks(source, items)
         elif chosen is not None:
-            items = [with_shapes(item, found.get(item.name)) for item in items]
+            annotated = ((item, found.get(item.name)) for item in items)
+            items = [
+                replace(item, shapes=one.shapes, shapes_size=one.size) if one else item
+                for item, one in annotated
+            ]
             about = _about_annotations(chosen, items)
         else:
             about = "none found: images are compared without x*"
@@ -174,27 +178,12 @@ class ImageFolder:
         ]
 
 
-def with_shapes(item: Item, found: Annotation | None) -> Item:
-    """Return an item with the regions that an annotation gives it."""
-    if found is None:
-        return item
-    outlines = tuple(s for s in found.shapes if isinstance(s, Polygon | RunLengths))
-    boxes = tuple(s for s in found.shapes if not isinstance(s, Polygon | RunLengths))
-    return replace(
-        item,
-        boxes=boxes,
-        boxes_size=found.size if found.shapes else None,
-        outlines=outlines,
-        nothing=not found.shapes,
-    )
-
-
 def _about_annotations(used: Annotations, items: Sequence[Item]) -> str:
     n_boxes = sum(len(item.boxes) for item in items)
-    n_outlines = sum(len(item.outlines) for item in items)
-    counts = {"boxes": n_boxes, "outlines": n_outlines}
+    n_shapes = sum(len(item.shapes or ()) for item in items)
+    counts = {"boxes": n_boxes, "outlines": n_shapes - n_boxes}
     shapes = " and ".join(f"{n:,} {what}" for what, n in counts.items() if n) or "no regions"
-    n_with = sum(bool(item.boxes or item.outlines) for item in items)
-    n_nothing = sum(item.nothing for item in items)
+    n_with = sum(bool(item.shapes) for item in items)
+    n_nothing = sum(item.shapes == () for item in items)
     nothing = f"; {n_nothing:,} are annotated as empty" if n_nothing else ""
     return f"{shapes} in {used.about} for {n_with:,} of {len(items):,} images{nothing}"

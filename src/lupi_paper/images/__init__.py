@@ -1,0 +1,1 @@
+"""ImageNet and Tiny ImageNet, the image data of the paper."""
