@@ -7,7 +7,6 @@ a column with the group names it.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from lupi.errors import LupiError
 from lupi.loaders.division import PARTS, Part
@@ -176,7 +175,7 @@ def with_groups(
     for item in items:
         if item.name not in group_of:
             findings.add(item.name, "image without a group", f"{path} has no line for it")
-    return [replace(item, group=group_of.get(item.name, item.name)) for item in items]
+    return [item._replace(group=group_of.get(item.name, item.name)) for item in items]
 
 
 def _only_column(path: str, columns: Sequence[str]) -> str:

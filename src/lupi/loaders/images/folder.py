@@ -10,7 +10,7 @@ What is given instead of found is a path below the root.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
@@ -68,7 +68,7 @@ class ImageFolder:
             for mask in pairs.alone:
                 findings.add(mask, "mask without an image", "no image has its name")
             items = [
-                replace(item, masks=pairs.masks.get(item.name, ()), mask_values=self.mask_values)
+                item._replace(masks=pairs.masks.get(item.name, ()), mask_values=self.mask_values)
                 for item in items
             ]
             source = f"masks in {pairs.where}" if pairs.where[-1] == "/" else f"masks {pairs.where}"
@@ -76,7 +76,7 @@ class ImageFolder:
         elif chosen is not None:
             annotated = ((item, found.get(item.name)) for item in items)
             items = [
-                replace(item, shapes=one.shapes, shapes_size=one.size) if one else item
+                item._replace(shapes=one.shapes, shapes_size=one.size) if one else item
                 for item, one in annotated
             ]
             about = _about_annotations(chosen, items)

@@ -6,7 +6,6 @@ it was stored are turned as the image was.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +47,8 @@ def with_annotation(item: Item, tree: Tree, findings: Findings) -> Item:
         found = read_voc(tree.read(item.annotation))
     except (BadXmlError, OSError) as error:
         findings.add(item.annotation, "unreadable annotation", str(error))
-        return replace(item, annotation=None)
-    return replace(item, annotation=None, shapes=found.boxes or None, shapes_size=found.size)
+        return item._replace(annotation=None)
+    return item._replace(annotation=None, shapes=found.boxes or None, shapes_size=found.size)
 
 
 def region_of(item: Item, image: Decoded, tree: Tree) -> NDArray[np.bool_]:
