@@ -29,6 +29,7 @@ from lupi.ship.export import export
 from lupi.ship.inputs import read_inputs
 from lupi.ship.manifest import write_manifest
 from lupi.ship.pick import pick_run
+from lupi.ship.predictor import load_predictor
 from lupi.train.finished import read_finished
 from lupi.train.run import run
 from lupi.verdict.summary import summarise, to_json
@@ -249,14 +250,14 @@ def use(folder: Path) -> None:
         lines = [HEADER, *rows(3)]
         new = folder.parent / "new.csv"
         new.write_text("".join(",".join(line) + "\n" for line in lines))
-        for batch in read_inputs(description, [new], [], 2):
+        for batch in read_inputs(load_predictor(folder), [new], [], 2):
             student.explain(student.outputs(torch.from_numpy(batch.x)))
     elif description.images is not None:
         Image.new("RGB", (30, 20), (9, 99, 199)).save(folder.parent / "new.png")
         student.predict([folder.parent / "new.png"])
     else:
         student.predict(["the handle is <r>awful</r>", "superb"])
-        for batch in read_inputs(description, [], ["a lamp\n"], 2):
+        for batch in read_inputs(load_predictor(folder), [], ["a lamp\n"], 2):
             student.explain(student.outputs(torch.from_numpy(batch.x)))
 
 

@@ -126,14 +126,22 @@ def empty_backbone(source: Source) -> Backbone:
     """Build a backbone whose weights are to be loaded from a file."""
     if source.name == EFFICIENTNET:
         return _efficientnet(untrained_efficientnet(), source)
-    from transformers import AutoConfig, AutoModel
+    return _transformers(untrained_model(source), source, (0.5,) * 3, (0.5,) * 3)
 
+
+def untrained_model(source: Source) -> nn.Module:
+    """Build a `transformers` model from its configuration, without weights."""
+    try:
+        from transformers import AutoConfig, AutoModel
+    except ImportError:
+        raise LupiError("this student needs a package: pip install transformers") from None
     try:
         config = AutoConfig.for_model(**(source.config or {}))
-        net: nn.Module = AutoModel.from_config(config)
+        with torch.device("cpu"):  # files have no values of constant buffers
+            net: nn.Module = AutoModel.from_config(config)
     except (TypeError, ValueError, KeyError) as error:
         raise LupiError(f"backbone.config: not a model that transformers knows: {error}") from None
-    return _transformers(without_pooler(net), source, (0.5,) * 3, (0.5,) * 3)
+    return without_pooler(net)
 
 
 def find_backbone(source: Source) -> Backbone:
@@ -203,10 +211,12 @@ def load_pretrained(model: str) -> nn.Module:
     """
     try:
         from transformers import AutoModel
+        from transformers.utils.logging import disable_progress_bar
     except ImportError:
         raise LupiError(
             "network.name: transformers needs a package: pip install transformers"
         ) from None
+    disable_progress_bar()  # it counts weights
     try:
         net: nn.Module = AutoModel.from_pretrained(
             model, local_files_only=True, use_safetensors=True, trust_remote_code=False

@@ -81,6 +81,6 @@ class MapStudent(nn.Module):
         return output
 
 
-def with_backbone(student: nn.Module, backbone: Backbone) -> nn.Module:
-    """Return a student from pixels, for one from maps; they share their weights."""
+def with_backbone(student: nn.Module, backbone: nn.Module) -> nn.Module:
+    """Return a student from pixels or words, for one from maps or vectors; they share weights."""
     return nn.Sequential(OrderedDict(backbone=backbone, student=student))

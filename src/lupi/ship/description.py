@@ -207,8 +207,10 @@ class Description(Settings):
             return net
         from lupi.networks.backbones import empty_backbone
         from lupi.networks.map_student import with_backbone
+        from lupi.networks.text_backbones import empty_text_backbone
 
-        return with_backbone(net, empty_backbone(self.frozen))
+        empty = empty_backbone if self.texts is None else empty_text_backbone
+        return with_backbone(net, empty(self.frozen))
 
     def build_student(self) -> "nn.Module":
         """Build the trained part: without a frozen backbone."""
@@ -224,9 +226,9 @@ class Description(Settings):
     @property
     def frozen(self) -> "Source | None":
         """The backbone that was not trained with the student."""
-        if self.backbone is None or self.images is None:
-            return None  # the words of a text are encoded with the text
-        return self.backbone.source if self.network.get("tune", "none") == "none" else None
+        if self.backbone is None or self.network.get("tune", "none") != "none":
+            return None
+        return self.backbone.source
 
     def _network(self) -> "nn.Module":
         from lupi.networks.backbones import empty_backbone

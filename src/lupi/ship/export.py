@@ -2,13 +2,15 @@
 
 student.safetensors | student.onnx   weights, or weights and graph
 student.json                         preprocessing, network, meaning of the outputs
+tokenizer.json                       of a student on the words of a pretrained encoder
 MODEL_CARD.md                        evidence and limits
 manifest.json                        SHA-256 of the other files
 """
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -16,15 +18,17 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from lupi.core import Split
+from lupi.core import Split, Task
 from lupi.errors import LupiError
 from lupi.files import remove_leftovers, require_utf8, temporary_path, write_json, write_text
+from lupi.networks.text_backbones import PretrainedWords, find_text_backbone
 from lupi.ship.card import model_card
-from lupi.ship.manifest import DESCRIPTION, ONNX, WEIGHTS, write_manifest
+from lupi.ship.manifest import DESCRIPTION, ONNX, TOKENIZER, WEIGHTS, write_manifest
 from lupi.ship.onnx_file import write_onnx
 from lupi.ship.refit import Refitted
 from lupi.ship.student import describe_run, load_student, whole_student
 from lupi.tasks.images.image import in_pixels
+from lupi.tasks.text.task import frozen_texts
 from lupi.train.checkpoint import save_weights
 from lupi.train.finished import read_finished
 from lupi.train.run import splits_for
@@ -33,6 +37,8 @@ Format = Literal["torch", "onnx"]
 LARGEST_DIFFERENCE = 1e-4
 N_BATCHES, BATCH_SIZE = 8, 128
 """Batches of the test split on which outputs are compared."""
+TEXTS_AT_ONCE = 16
+"""Rows of a batch of texts with a pretrained encoder."""
 
 
 class Exported(NamedTuple):
@@ -55,17 +61,15 @@ def export(
     if out.exists():
         raise LupiError(f"{out} already exists: choose another folder with --out, or delete it")
     description = describe_run(run_folder)
-    if description.texts is not None and description.backbone is not None:
-        raise LupiError(
-            f"{run_folder}: students on the word vectors of a pretrained encoder can't be exported "
-            "yet; `lupi predict` and lupi.load_student use them from the run's folder"
-        )
     run = read_finished(run_folder)
     task = run.task
-    if description.backbone is not None:  # from pixels, also where training saw cached maps
-        task = in_pixels(task)
+    if description.images is not None and description.backbone is not None:
+        task = in_pixels(task)  # also where training saw cached maps
     test = splits_for(type(run.method), task, run.settings).test
-    student = whole_student(run.student, description)
+    student, words = whole_student(run.student, description), None
+    if description.texts is not None and description.frozen is not None:
+        words = find_text_backbone(description.frozen)
+    inputs = partial(_test_inputs, test, run.task, words)
     require_utf8(out)
     remove_leftovers(out)
     unfinished = temporary_path(out)
@@ -76,9 +80,11 @@ def export(
             save_weights(unfinished / WEIGHTS, student.state_dict())
         else:
             metadata = {"lupi": json.dumps(description.resolved(), sort_keys=True)}
-            write_onnx(student, _some(test, 2), unfinished / ONNX, metadata)
+            write_onnx(student, next(inputs())[:2], unfinished / ONNX, metadata)
+        if words is not None:
+            shutil.copyfile(words.tokenizer, unfinished / TOKENIZER)
         write_manifest(unfinished)
-        n_rows, difference = _compare(student.eval(), load_student(unfinished).outputs, test)
+        n_rows, difference = _compare(student.eval(), load_student(unfinished).outputs, inputs())
         if not difference <= LARGEST_DIFFERENCE:
             raise LupiError(
                 f"the export failed: its outputs differ by {difference:.3g} from the "
@@ -98,17 +104,25 @@ def export(
 
 @torch.inference_mode()
 def _compare(
-    original: Callable[[Tensor], Tensor], exported: Callable[[Tensor], Tensor], test: Split
+    original: Callable[[Tensor], Tensor],
+    exported: Callable[[Tensor], Tensor],
+    inputs: Iterator[Tensor],
 ) -> tuple[int, float]:
     """Return the number of compared rows, and the largest difference of any output."""
     n_rows, largest = 0, 0.0
-    for batch in islice(test.batches(BATCH_SIZE), N_BATCHES):
-        difference = (original(batch.x) - exported(batch.x)).abs().max()
-        n_rows += len(batch.x)
+    for x in inputs:
+        difference = (original(x) - exported(x)).abs().max()
+        n_rows += len(x)
         largest = max(largest, torch.nan_to_num(difference, nan=torch.inf).item())
     return n_rows, largest
 
 
-def _some(split: Split, n: int) -> Tensor:
-    x: Tensor = next(iter(split.batches(n))).x
-    return x
+def _test_inputs(test: Split, task: Task, words: PretrainedWords | None) -> Iterator[Tensor]:
+    """Yield x of test rows as the exported student takes it: of frozen words, their pieces."""
+    texts = frozen_texts(task)
+    if words is None or texts is None:
+        yield from (batch.x for batch in islice(test.batches(BATCH_SIZE), N_BATCHES))
+        return
+    names = texts.words_in_order()
+    for batch in islice(test.batches(TEXTS_AT_ONCE), N_BATCHES):
+        yield words.pieces([[names[i - 1] for i in row if i > 0] for row in batch.x.tolist()])

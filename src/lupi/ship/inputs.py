@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lupi.errors import LupiError
 from lupi.loaders.images.decode import BadImageError
 from lupi.ship.description import Description, ImageFiles
+from lupi.ship.predictor import Predictor
 from lupi.ship.rows import RowReader
 from lupi.ship.texts import TextEncoder
 
@@ -31,7 +32,7 @@ class Inputs(NamedTuple):
 
 
 def read_inputs(
-    description: Description,
+    student: Predictor,
     paths: Sequence[Path],
     stdin: Iterable[str],
     batch_size: int,
@@ -40,14 +41,15 @@ def read_inputs(
     """Yield batches of inputs.
 
     Args:
-        description: Of the student that predicts them.
+        student: The student that predicts them.
         paths: Files; `-` is stdin: rows as CSV, names of images, or one text per line.
         stdin: Lines of stdin.
         batch_size: Number of rows per batch.
         texts: Texts to predict before the paths.
     """
+    description = student.description
     if description.texts is not None:
-        encoder = TextEncoder(description.texts, description.backbone)
+        encoder = TextEncoder(description.texts, student.pieces)
         return _read_texts(encoder, texts, paths, stdin, batch_size)
     if texts:
         raise LupiError("--input: this student does not predict texts")

@@ -12,6 +12,8 @@ MANIFEST = "manifest.json"
 DESCRIPTION = "student.json"
 WEIGHTS = "student.safetensors"
 ONNX = "student.onnx"
+TOKENIZER = "tokenizer.json"
+"""Of a student on the words of a pretrained encoder."""
 
 
 def write_manifest(folder: Path) -> None:

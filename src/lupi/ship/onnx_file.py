@@ -26,7 +26,8 @@ N_WORDS = 8
 def write_onnx(net: nn.Module, x: Tensor, path: Path, metadata: Mapping[str, str]) -> None:
     """Write a network to one file, for any number of rows like those of `x`.
 
-    For word indices (integers), the number of words is variable, too.
+    For word indices (integers), the number of words is variable, too; for pieces of words, that of
+    windows and that of pieces.
 
     torch's metadata of nodes (source files, classes) is removed.
     """
@@ -34,7 +35,9 @@ def write_onnx(net: nn.Module, x: Tensor, path: Path, metadata: Mapping[str, str
     import onnx
 
     names = {0: "batch"}
-    if not x.is_floating_point():
+    if not x.is_floating_point() and x.dim() == 4:
+        names |= {1: "windows", 2: "pieces"}
+    elif not x.is_floating_point():
         names[1], x = "words", x[:, :N_WORDS].contiguous()
     with _quiet_torch():
         program = torch.onnx.export(

@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from lupi.ship.manifest import DESCRIPTION, MANIFEST, ONNX, WEIGHTS, check_manif
 from lupi.tasks.table_network import N_HIDDEN, N_LAYERS, TableNetworkSettings
 from lupi.tasks.text.network import TextNetworkSettings
 
+if TYPE_CHECKING:
+    from lupi.networks.text_backbones import WordPieces
+
 Weights = Mapping[str, NDArray[np.float32]]
 Network = Callable[[NDArray[Any]], NDArray[Any]]
 
@@ -34,6 +37,8 @@ class Predictor(NamedTuple):
     description: Description
     outputs: Network
     """From x (B, ...) to logits (B, K), or mean and log-variance (B, 2)."""
+    pieces: "WordPieces | None" = None
+    """Of a student on a pretrained text encoder: its tokenizer."""
 
 
 def load_predictor(folder: Path, n_threads: int = 1) -> Predictor:
@@ -48,7 +53,9 @@ def load_predictor(folder: Path, n_threads: int = 1) -> Predictor:
     torch.set_num_threads(n_threads)
     student = load_student(folder)
     return Predictor(
-        student.description, lambda x: student.outputs(torch.from_numpy(x)).numpy(force=True)
+        student.description,
+        lambda x: student.outputs(torch.from_numpy(x)).numpy(force=True),
+        student.pieces,
     )
 
 

@@ -12,19 +12,23 @@ from lupi.files import read_json
 from lupi.methods.registry import find_method
 from lupi.networks.backbones import find_backbone
 from lupi.networks.map_student import with_backbone
+from lupi.networks.text_backbones import WordPieces, WordVectors, find_text_backbone
 from lupi.networks.weights import uninitialised
 from lupi.records import STUDENT, find_run
 from lupi.ship.description import Description, Extension, Prediction
 from lupi.ship.files import encode_images
-from lupi.ship.manifest import DESCRIPTION, MANIFEST, ONNX, WEIGHTS, check_manifest
+from lupi.ship.manifest import DESCRIPTION, MANIFEST, ONNX, TOKENIZER, WEIGHTS, check_manifest
 from lupi.ship.onnx_file import OnnxNetwork
 from lupi.ship.rows import encode_rows
-from lupi.ship.texts import TextEncoder
+from lupi.ship.texts import TextEncoder, find_pieces
 from lupi.train.checkpoint import load_weights
 from lupi.train.settings import RunSettings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+AT_ONCE = 64
+"""Rows that the network sees together."""
 
 
 class Student:
@@ -33,15 +37,21 @@ class Student:
     Args:
         network: A module from x to outputs, or a network in an ONNX file.
         description: The preprocessing of x and the meaning of the outputs.
+        pieces: Of a student on a pretrained text encoder: its tokenizer.
     """
 
-    def __init__(self, network: Callable[[Tensor], Tensor], description: Description) -> None:
-        self.network = network
+    def __init__(
+        self,
+        network: Callable[[Tensor], Tensor],
+        description: Description,
+        pieces: WordPieces | None = None,
+    ) -> None:
+        self.network, self.pieces = network, pieces
         self.description = description
         self._encoder = description.encoder() if description.features is not None else None
         self._texts = None
         if description.texts is not None:
-            self._texts = TextEncoder(description.texts, description.backbone)
+            self._texts = TextEncoder(description.texts, pieces)
 
     def __repr__(self) -> str:
         """Return what it predicts, from what."""
@@ -69,7 +79,7 @@ class Student:
     @torch.inference_mode()
     def outputs(self, x: Tensor) -> Tensor:
         """Return logits (B, K), or mean and log-variance (B, 2) of the standardised number."""
-        output = self.network(x)
+        output = torch.cat([self.network(some) for some in x.split(AT_ONCE)])
         expected = (len(x), self.description.target.n_outputs)
         if tuple(output.shape) != expected or not output.is_floating_point():
             raise LupiError(
@@ -120,11 +130,12 @@ def load_student(folder: str | Path) -> Student:
         raise LupiError(f"{folder} is not a folder; expected an exported student or a finished run")
     if not (folder / MANIFEST).exists():
         return _of_run(find_run(folder))
-    check_manifest(folder, (DESCRIPTION, ONNX, WEIGHTS))
+    check_manifest(folder, (DESCRIPTION, ONNX, WEIGHTS, TOKENIZER))
     description = Description.parse(read_json(folder / DESCRIPTION), DESCRIPTION)
+    pieces = find_pieces(description, folder)
     if (folder / ONNX).exists():
-        return Student(OnnxNetwork(folder / ONNX), description)
-    return Student(load_network(description, folder / WEIGHTS), description)
+        return Student(OnnxNetwork(folder / ONNX), description, pieces)
+    return Student(load_network(description, folder / WEIGHTS), description, pieces)
 
 
 def load_network(description: Description, path: Path) -> nn.Module:
@@ -189,11 +200,17 @@ def _of_run(folder: Path) -> Student:
     description = describe_run(folder)
     with uninitialised():
         net = description.build_student()
-    return Student(whole_student(fill(net, folder / STUDENT), description), description)
+    whole = whole_student(fill(net, folder / STUDENT), description)
+    return Student(whole, description, find_pieces(description, folder))
 
 
 def whole_student(student: nn.Module, description: Description) -> nn.Module:
     """Return a student from inputs to outputs: with the frozen backbone, if it has one."""
     if description.frozen is None:
         return student
+    if description.texts is not None:
+        for module in student.modules():
+            if isinstance(module, WordVectors):
+                module.forget()  # the backbone computes them
+        return with_backbone(student, find_text_backbone(description.frozen).backbone).eval()
     return with_backbone(student, find_backbone(description.frozen)).eval()

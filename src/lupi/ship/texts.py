@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,11 @@ from lupi.loaders.files import SUFFIXES, read_lines, read_rows, resolve, suffix_
 from lupi.loaders.text.texts import as_text, remove_tags
 from lupi.loaders.text.tokens import split_words
 from lupi.loaders.text.word_vocabulary import WordVocabulary
-from lupi.ship.description import PretrainedPart, TextFiles
+from lupi.ship.description import Description, TextFiles
+from lupi.ship.manifest import TOKENIZER
+
+if TYPE_CHECKING:
+    from lupi.networks.text_backbones import WordPieces
 
 ONE_PER_LINE = (".txt", "")
 """Suffixes of files with one text per line and no columns, like stdin."""
@@ -25,22 +29,34 @@ class EncodedTexts(NamedTuple):
     numbers: list[int]
     """Numbers of the valid texts, from 1."""
     x: NDArray[Any]
-    """Word numbers (B, T), or vectors of words (B, T, C)."""
+    """Word numbers (B, T), or pieces of words (B, W, L, 2)."""
     bad: list[tuple[int, str]]
     """Number and error of each invalid text."""
 
 
+def find_pieces(description: Description, folder: Path) -> "WordPieces | None":
+    """Return the tokenizer of a student on a pretrained text encoder; None for others.
+
+    Args:
+        description: Of the student.
+        folder: Its exported folder, which has the tokenizer, or that of its run.
+    """
+    if description.texts is None or description.backbone is None:
+        return None
+    from lupi.networks.text_backbones import WordPieces, find_text_backbone
+
+    source = description.backbone.source
+    if (folder / TOKENIZER).exists():
+        return WordPieces.read(folder / TOKENIZER, source.config or {})
+    return find_text_backbone(source).pieces
+
+
 class TextEncoder:
-    """Converts texts to word indices (B, T), as for the training texts."""
+    """Converts texts to word indices (B, T) or pieces of words, as for the training texts."""
 
-    def __init__(self, how: TextFiles, pretrained: PretrainedPart | None = None) -> None:
-        self._how = how
+    def __init__(self, how: TextFiles, pieces: "WordPieces | None" = None) -> None:
+        self._how, self._pieces = how, pieces
         self._vocabulary = WordVocabulary(how.words)
-        self._backbone = None
-        if pretrained is not None:
-            from lupi.networks.text_backbones import find_text_backbone
-
-            self._backbone = find_text_backbone(pretrained.source)
 
     def encode(self, texts: Any) -> NDArray[Any]:
         """Return x of texts; an empty one is an error."""
@@ -80,29 +96,24 @@ class TextEncoder:
             raise LupiError(f"{where} is not {self._how.encoding} text; save it as such") from None
 
     def _encoded(self, texts: Sequence[tuple[int, str | None]]) -> EncodedTexts:
-        encoded, numbers, bad = [], [], []
+        shown, numbers, bad = [], [], []
         for number, text in texts:
             words = split_words(remove_tags(text or "", self._how.tags))
             if not words:
                 bad.append((number, "it contains no words"))
                 continue
-            encoded.append(self._encode(words[: self._how.max_length]))
+            shown.append(words[: self._how.max_length])
             numbers.append(number)
-        return EncodedTexts(numbers, _padded(encoded), bad)
-
-    def _encode(self, words: list[str]) -> NDArray[Any]:
-        """Return the numbers of words, (T,), or their vectors, (T, C)."""
-        if self._backbone is None:
-            return self._vocabulary.encode(words)
-        return self._backbone.encode([words])[0].numpy()
+        if self._pieces is not None:
+            return EncodedTexts(numbers, self._pieces(shown).numpy(), bad)
+        return EncodedTexts(numbers, _padded([self._vocabulary.encode(w) for w in shown]), bad)
 
 
 def _padded(texts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return texts (T, ...) of any length as one array (B, T, ...), with zeros at their ends."""
+    """Return texts (T,) of any length as one array (B, T), with zeros at their ends."""
     if not texts:
         return np.empty((0, 1), dtype=np.int64)
-    shape = (len(texts), max(map(len, texts)), *texts[0].shape[1:])
-    padded = np.zeros(shape, dtype=texts[0].dtype)
+    padded = np.zeros((len(texts), max(map(len, texts))), dtype=np.int64)
     for row, text in zip(padded, texts, strict=True):
         row[: len(text)] = text
     return padded

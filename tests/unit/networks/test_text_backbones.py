@@ -1,15 +1,20 @@
 """Frozen text encoders: one vector per word, cached, and students on them."""
 
+import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import lupi
+from conftest import Here
 from lupi.errors import LupiError
 from lupi.loaders.text.made_reviews import write_reviews
 from lupi.networks.text_backbones import load_text_backbone
 from lupi.records import read_result
+from lupi.ship.export import export
 from lupi.train.run import run
 from made_runs import run_from
 
@@ -47,7 +52,7 @@ def test_pieces_are_joined_to_words(folder: str) -> None:
     backbone = load_text_backbone("transformers", folder)
     (vectors,) = backbone.encode([["good", "films", "bad"]])
     ids = torch.tensor([[1, 3, 4, 5, 6, 2]])  # films: film ##s
-    states = backbone.net(input_ids=ids).last_hidden_state[0]
+    states = backbone.backbone.net(input_ids=ids).last_hidden_state[0]
     expected = torch.stack([states[1], states[2:4].mean(0), states[4]])
     assert torch.allclose(vectors, expected, atol=1e-6)
 
@@ -63,10 +68,7 @@ def test_long_texts_are_encoded_in_windows_and_batches_do_not_matter(folder: str
     assert (together[0] != 0).any(1).all()
 
 
-@pytest.mark.parametrize("pooling", ["mean", "attention"])
-def test_a_student_on_frozen_vectors_trains_and_predicts_strings(
-    folder: str, tmp_path: Path, pooling: str
-) -> None:
+def train(folder: str, tmp_path: Path, pooling: str) -> Path:
     path = tmp_path / "reviews.csv"
     write_reviews(path, 60)
     task = {"name": "text", "path": path, "text": "review", "target": "label", "rationale": "spans"}
@@ -74,19 +76,59 @@ def test_a_student_on_frozen_vectors_trains_and_predicts_strings(
         "task": {**task, "cache": tmp_path / "cache"},
         "network": {"name": "transformers", "model": folder, "pooling": pooling},
         "train": {"epochs": 2},
-        "method": "guided-attention" if pooling == "attention" else "het-dropout",
+        "method": "het-dropout" if pooling == "mean" else "guided-attention",
         "size": 20,
         "seed": 0,
     }
     run(run_from(raw), tmp_path / "run")
-    assert ("pointing" in read_result(tmp_path / "run")["metrics"]["test"]) == (
-        pooling == "attention"
-    )
+    return tmp_path / "run"
+
+
+TEXTS = ["a good film", "bad films a " * 9, "é \u200b good"]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "attention", "both"])
+def test_a_student_on_frozen_vectors_trains_and_predicts_strings(
+    folder: str, tmp_path: Path, pooling: str
+) -> None:
+    run_folder = train(folder, tmp_path, pooling)
+    assert ("pointing" in read_result(run_folder)["metrics"]["test"]) == (pooling != "mean")
     assert len(list((tmp_path / "cache").glob("words-*.npy"))) == 1
-    student = lupi.load_student(tmp_path / "run")
-    one, both = student.predict(["a good film"]), student.predict(["a good film", "bad films a"])
-    probabilities = [p["probabilities"] for p in (one[0], both[0])]
-    assert list(probabilities[0].values()) == pytest.approx(list(probabilities[1].values()))
+    student = lupi.load_student(run_folder)
+    alone = student.outputs(student.encode(TEXTS[:1]))
+    together = student.outputs(student.encode(TEXTS))[:1]
+    assert torch.allclose(alone, together, atol=1e-6)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "attention"])
+@pytest.mark.parametrize("format_", ["torch", "onnx"])
+def test_the_exported_student_has_its_encoder_and_needs_no_folder(
+    folder: str, tmp_path: Path, pooling: str, format_: Any
+) -> None:
+    run_folder = train(folder, tmp_path, pooling)
+    here = lupi.load_student(run_folder)
+    expected = here.outputs(here.encode(TEXTS))
+    done = export(run_folder, tmp_path / "student", format_)
+    shutil.rmtree(folder)
+    load_text_backbone.cache_clear()
+    shipped = lupi.load_student(done.folder)
+    assert torch.allclose(shipped.outputs(shipped.encode(TEXTS)), expected, atol=1e-5)
+    assert done.difference < 1e-5
+    predicted = shipped.predict(TEXTS)
+    assert predicted[0]["prediction"] in ("bad", "good")
+    (done.folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(LupiError, match="not the exported file"):
+        lupi.load_student(done.folder)
+
+
+def test_strings_are_predicted_on_the_command_line(folder: str, tmp_path: Path, here: Here) -> None:
+    exported = export(train(folder, tmp_path, "attention"), tmp_path / "student", "torch").folder
+    texts = [option for text in TEXTS for option in ("--input", text)]
+    code, out, _ = here("predict", str(exported), *texts)
+    assert code == 0
+    lines = [json.loads(line) for line in out.splitlines()]
+    expected = lupi.load_student(exported).predict(TEXTS)
+    assert [line["probabilities"] for line in lines] == [p["probabilities"] for p in expected]
 
 
 def test_minilm_is_found_or_says_how_to_get_it() -> None:

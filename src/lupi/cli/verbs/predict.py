@@ -72,7 +72,8 @@ def predict(
         picked = pick_run(run)
         run = picked.folder
         print_message(picked.why)
-    description, outputs = load_predictor(run, threads)
+    student = load_predictor(run, threads)
+    description = student.description
     write = _csv_writer() if format_ == "csv" else _write_json
     at_once = 1 if sys.stdin.isatty() and not (inputs or texts) else batch_size
     n_done = n_bad = 0
@@ -82,14 +83,14 @@ def predict(
         TextColumn("{task.completed} predicted"), console=stderr, transient=True, disable=hidden
     ) as progress:
         bar = progress.add_task("", total=None)
-        for batch in read_inputs(description, inputs or [], _lines(), at_once, texts or []):
+        for batch in read_inputs(student, inputs or [], _lines(), at_once, texts or []):
             if batch.ignored != said:
                 said = tuple(batch.ignored)
                 listed = ", ".join(said)
                 print_message(f"ignored columns, which the student does not use: {listed}")
             n_good = batch.n_before_bad if on_bad == "stop" else len(batch.x)
             if n_good:
-                predictions = description.target.explain(outputs(batch.x[:n_good]))
+                predictions = description.target.explain(student.outputs(batch.x[:n_good]))
                 unknown = description.unknown(batch.x[:n_good])
                 for row, prediction in enumerate(predictions):
                     if row in unknown or (format_ == "csv" and description.texts):

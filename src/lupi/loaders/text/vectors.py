@@ -19,7 +19,7 @@ from lupi.files import write_whole
 from lupi.loaders.progress import tell
 from lupi.settings import fingerprint
 
-AT_ONCE = 32
+AT_ONCE = 128
 
 
 def cached_vectors(

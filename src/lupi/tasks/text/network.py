@@ -10,7 +10,7 @@ from lupi.settings import Settings
 if TYPE_CHECKING:
     from torch import nn
 
-    from lupi.networks.text_backbones import TextBackbone
+    from lupi.networks.text_backbones import PretrainedWords
 
 N_CHANNELS = 64
 N_EXAMPLE_WORDS = 13
@@ -57,7 +57,7 @@ class TextNetworkSettings(Settings):
         """Whether words are vectors of a frozen pretrained encoder."""
         return self.name in ("minilm", "transformers")
 
-    def backbone(self) -> "TextBackbone":
+    def backbone(self) -> "PretrainedWords":
         """Return the frozen encoder, loaded once."""
         from lupi.networks.text_backbones import load_text_backbone
 
