@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from lupi.errors import LupiError
 from lupi.loaders.files import Dialect, TextFormat
 from lupi.loaders.images.decode import Fit
+from lupi.loaders.images.looks import unlike
 from lupi.loaders.tables.encoder import Column, ColumnKind, TableEncoder
 from lupi.settings import Settings
 from lupi.tasks import table_network
@@ -40,6 +41,8 @@ class ImageFiles(Settings):
     """Side of its centre crop, the network's input."""
     n_channels: Literal[1, 3]
     fit: Fit
+    typical: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """How training images look: ranges of brightness, contrast, colour and detail."""
 
 
 class TextFiles(TextFormat):
@@ -194,7 +197,9 @@ class Description(Settings):
         return TableEncoder(tuple(Column(**dict(column)) for column in self.features.columns))
 
     def unknown(self, x: NDArray[Any]) -> dict[int, str]:
-        """Return the rows of x that say nothing to the student, with the reason."""
+        """Return the rows of x that the student can't know, with the reason."""
+        if self.images is not None:
+            return unlike(x, self.images.typical)
         if self.texts is None:
             return {}
         empty = (x == 0).all(axis=tuple(range(1, x.ndim)))

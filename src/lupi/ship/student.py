@@ -95,7 +95,8 @@ class Student:
     def predict(self, inputs: "pd.DataFrame | Sequence[str | Path]") -> list[Prediction]:
         """Predict rows of a table, images or texts; unreadable input is an error.
 
-        A prediction for a text without a known word has the key `unknown`, which says so.
+        A prediction for a text without a known word, or for an image unlike the training images,
+        has the key `unknown`, which says so.
         """
         given = self._listed(inputs)
         if hasattr(given, "__len__") and not isinstance(given, str) and not len(given):

@@ -70,6 +70,7 @@ def test_the_preprocessing_is_in_the_graph_file(shipped: dict[str, Path]) -> Non
     model = onnx.load(shipped["onnx"] / "student.onnx")
     kept = json.loads({p.key: p.value for p in model.metadata_props}["lupi"])
     assert kept == json.loads((shipped["onnx"] / "student.json").read_text())
+    assert set(kept["images"].pop("typical")) == {"brightness", "contrast", "colour", "detail"}
     assert kept["images"] == {
         "stored_size": 20,
         "image_size": 16,

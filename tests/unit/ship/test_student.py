@@ -9,6 +9,7 @@ from typing import get_args
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file, save_file
 
 import lupi
@@ -88,6 +89,10 @@ def test_images_get_the_answers_of_the_run(tmp_path: Path, method: str) -> None:
     files = sorted((tmp_path / "pets").rglob("*.png"))
     x = student.encode(files)
     assert x.shape == (16, 3, 16, 16)
+    assert not any("unknown" in prediction for prediction in student.predict(files))
+    Image.new("RGB", (16, 16), "magenta").save(tmp_path / "odd.png")
+    (odd,) = student.predict([tmp_path / "odd.png"])
+    assert odd["unknown"].startswith("unlike the training images: ")
     assert all((x == image).flatten(1).all(1).any() for image in test.x)  # all are among them
     assert torch.allclose(student.outputs(test.x), finished.student.eval()(test.x), atol=1e-6)
     assert set(student.predict(files[:1])[0]["probabilities"]) == {"cats", "dogs"}

@@ -93,7 +93,7 @@ def predict(
                 predictions = description.target.explain(student.outputs(batch.x[:n_good]))
                 unknown = description.unknown(batch.x[:n_good])
                 for row, prediction in enumerate(predictions):
-                    if row in unknown or (format_ == "csv" and description.texts):
+                    if row in unknown or (format_ == "csv" and not description.features):
                         prediction["unknown"] = unknown.get(row, "")
                 names = batch.names[:n_good]
                 write([{**n, **p} for n, p in zip(names, predictions, strict=True)])

@@ -18,6 +18,7 @@ from lupi.facts import Fact, list_counts
 from lupi.loaders.division import PARTS, GivenParts, Part
 from lupi.loaders.images.batches import ImageBatches, Images, StoredImages
 from lupi.loaders.images.decode import Fit
+from lupi.loaders.images.looks import N_IMAGES, Ranges, typical_looks
 from lupi.loaders.images.maps import MapImages, cached_maps, check_cropping
 from lupi.loaders.images.windows import Cropping
 from lupi.records import Metric
@@ -226,6 +227,15 @@ class ImageRun:
         size = self._rows.cropping.size
         return build_network(self._network, self.outcome.n_outputs, size, *self._known())
 
+    def _typical(self) -> Ranges:
+        """Return how training images look, so that others can be marked."""
+        if not self._parts:
+            return {}
+        images, rows = self._stores["train"], self._parts["train"][:N_IMAGES]
+        shown = ImageBatches(images.y[rows], self._rows.cropping)
+        x = [batch.x for batch in images.split(rows, shown).batches(N_IMAGES)]
+        return typical_looks(torch.cat(x).numpy())
+
     def _known(self) -> tuple[list[float], list[float]]:
         """Return mean and deviation of each channel that the network sees."""
         rows = self._rows
@@ -250,6 +260,7 @@ class ImageRun:
             "image_size": self._rows.cropping.size,
             "n_channels": self._rows.n_channels,
             "fit": self._rows.fit_mode,
+            "typical": self._typical(),
         }
         target = {"kind": "classification", "classes": list(self._rows.classes)}
         described = {"images": images, "target": target}
