@@ -263,11 +263,12 @@ class Looks:
 def read_looks(
     record: ComparisonRecord, summary: Summary, warnings: list[str], classes: Sequence[str] = ()
 ) -> Looks | None:
-    """Return the samples of the plain arm and the first arms with x*; None if there are none.
+    """Return the samples of arms without x* and the first arms with it; None if there are none.
 
     They are of the largest size, and of its first seed with samples of every chosen arm.
     """
-    order = [summary.reference, *(arm.name for arm in summary.arms if is_candidate(arm))]
+    plain = [arm.name for arm in summary.arms if not arm.uses_xstar]
+    order = [*plain, *(arm.name for arm in summary.arms if is_candidate(arm))]
     found: dict[tuple[int, int], dict[str, Path]] = {}
     for run in record.runs:
         if run.plan.arm in order and (path := _samples(run)) is not None:

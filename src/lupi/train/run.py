@@ -114,6 +114,7 @@ def _record(
             looked = look(method, task, settings, preprocessing or {}, folder)
             if looked is not None:
                 result["metrics"]["test"]["pointing"] = looked.pointing
+                result["pointing_chance"] = looked.chance
                 if method.teaches_attention:
                     result["collapsed"] = looked.pointing <= looked.chance
         if writes and method.uses_xstar and settings.control == "real" and not settings.trial:

@@ -27,7 +27,9 @@ COLOURS = (PALETTE[1], PALETTE[0])
 RELATION_HEAD = ("noise of a row", "correlated with", "rank correlation", "95 % interval")
 
 
-def write_analysis(folder: Path, name: str, found: Findings, observed: Observed) -> Path:
+def write_analysis(
+    folder: Path, name: str, found: Findings, observed: Observed, attention: Section | None = None
+) -> Path:
     """Write analysis.html, analysis.json and the figures of each site; return the page's path."""
     for site, noise in zip(found.sites, observed.sites, strict=True):
         write_text(folder / f"{site.name}-units.svg", draw_profile(site))
@@ -36,7 +38,8 @@ def write_analysis(folder: Path, name: str, found: Findings, observed: Observed)
     write_json(folder / "analysis.json", found.to_json())
     title = f"What did the noise learn? {name}"
     page = folder / "analysis.html"
-    write_text(page, render_sheet(title, lead(found), list(sections(found, observed))))
+    shown = [*sections(found, observed), *([] if attention is None else [attention])]
+    write_text(page, render_sheet(title, lead(found), shown))
     return page
 
 
