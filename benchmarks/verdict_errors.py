@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+import lupi
 from lupi.design import Design, Looks
+from lupi.verdict.api import Judgement
 from lupi.verdict.rule import Judged, Question, judge_family
 from lupi.verdict.statistics import ALPHA, flip_signs
 
@@ -48,7 +50,11 @@ NOISE: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Floats]] = {
 
 
 def judge(
-    scores: Floats, shape: Shape, looks: Sequence[tuple[int, float]], correlation: float = 0.0
+    scores: Floats,
+    shape: Shape,
+    looks: Sequence[tuple[int, float]],
+    correlation: float = 0.0,
+    order: Sequence[int] = (),
 ) -> list[Judged]:
     """Judge scores (arm, size, seed), methods first, with the mean over sizes."""
     methods, controls = scores[: shape.n_arms], scores[shape.n_arms :]
@@ -62,7 +68,7 @@ def judge(
     questions = [question(gap[:, n]) for gap in gaps for n in range(shape.n_sizes)]
     if shape.n_sizes > 1:
         questions += [question(gap.mean(1)) for gap in gaps]
-    return judge_family(questions, looks)
+    return judge_family(questions, looks, order)
 
 
 def wrong_claims(kind: str, shape: Shape, n_seeds: int, n_trials: int) -> float:
@@ -128,7 +134,9 @@ POOLS = (
 )
 
 
-def pool_scores(pool: Pool, n_seeds: int, rng: np.random.Generator) -> Floats:
+def pool_scores(
+    pool: Pool, n_seeds: int, rng: np.random.Generator, disjoint: bool = False
+) -> Floats:
     """Return the scores of two arms that are equal in the population, (arm, seed)."""
     n, n_test = max(8, int(pool.share * N_POOL)), int(pool.test_share * N_POOL)
     truth = np.ones(N_COLUMNS)  # alike, so that penalties on other columns are as good
@@ -144,8 +152,9 @@ def pool_scores(pool: Pool, n_seeds: int, rng: np.random.Generator) -> Floats:
         is_weighted = pool.kind == "row weights"
         weights.append(rng.exponential(size=n_rows) if is_weighted else np.ones(n_rows))
         pulls.append(rng.permutation(np.r_[np.full(3, 0.5), np.full(3, 4.0)]))
+    order = rng.permutation(N_POOL)
     for seed in range(n_seeds):
-        order = rng.permutation(N_POOL)
+        order = np.roll(order, -n) if disjoint else rng.permutation(N_POOL)
         train = order[n_test : n_test + n]
         test = order[:n_test] if n_test else np.arange(N_POOL, n_rows)
         for arm in range(2):
@@ -181,10 +190,102 @@ def wrong_on_pools(pool: Pool, n_seeds: int, n_trials: int) -> tuple[float, floa
     return float(with_it), float(without)
 
 
+def power_on_pools(pool: Pool, n_seeds: int, n_trials: int) -> tuple[float, float, float]:
+    """Return the power at a gain of one standard deviation, and wrong claims of disjoint sets.
+
+    Power with random training sets and the correction for shared rows, with disjoint training sets,
+    which need no correction, and how often these claim a difference between equal arms.
+    """
+    rng = np.random.default_rng(9)
+    looks = Looks((n_seeds,)).reached(n_seeds)
+    correlation = Design(N_POOL, "fixed").correlation(max(8, int(pool.share * N_POOL)))
+    found = np.zeros(3)
+    for _ in range(n_trials):
+        gaps = [np.subtract(*pool_scores(pool, n_seeds, rng, kind)) for kind in (False, True)]
+        gain = float(gaps[1].std(ddof=1))  # of this trial: scores of pools differ in scale
+        for i, (gap, used) in enumerate(
+            ((gaps[0] + gain, correlation), (gaps[1] + gain, 0.0), (gaps[1], 0.0))
+        ):
+            (test,) = flip_signs(gap[None], looks, [used])
+            is_wrong = i == 2 and test.p_worse <= ALPHA / 2
+            found[i] += test.p_better <= ALPHA / 2 or is_wrong
+    random, disjoint, wrong = found / n_trials
+    return float(random), float(disjoint), float(wrong)
+
+
+# Rare failures and the winner's curse
+
+
+def rare_failures(rate: float, n_seeds: int, n_trials: int) -> tuple[float, float]:
+    """Return how often a method that fails at this rate "helps", and how often the note is true.
+
+    Its mean equals that of the plain model: it gains in all other seeds what failures lose. The
+    note below "helps" states the largest rate of failures that so many clean seeds can't exclude.
+    """
+    rng = np.random.default_rng(10)
+    n_helps, n_true = 0, 0
+    for _ in range(n_trials):
+        plain, noise = rng.normal(0.7, 0.02, size=(2, n_seeds))
+        is_failure = rng.random(n_seeds) < rate
+        ours = noise + np.where(is_failure, -0.04 * (1 - rate) / rate, 0.04)
+        judged = _judge_pair(ours, plain)
+        if judged.verdicts["ours", 0] == "helps":
+            n_helps += 1
+            stated = [note for note in judged.statement.notes if "without a failure" in note]
+            percent = stated[0].split("up to ")[1].split(" %")[0] if stated else 0
+            n_true += float(percent) >= 100 * rate
+    return n_helps / n_trials, n_true / max(n_helps, 1)
+
+
+def false_equivalence(rate: float, n_seeds: int, n_trials: int) -> float:
+    """Return how often a method that equals the plain one but for rare failures is "the same"."""
+    rng = np.random.default_rng(11)
+    same = 0
+    for _ in range(n_trials):
+        plain = rng.normal(0.7, 0.02, size=n_seeds)
+        ours = plain - 0.2 * (rng.random(n_seeds) < rate)
+        same += _judge_pair(ours, plain).verdicts["ours", 0] == "practically the same"
+    return same / n_trials
+
+
+def _judge_pair(ours: Floats, plain: Floats) -> Judgement:
+    table = {"seed": range(len(ours)), "ours": ours.tolist(), "plain": plain.tolist()}
+    return lupi.judge(table, method="ours", controls="plain", metric="accuracy")
+
+
+def winners_gain(n_arms: int, looks: Looks, n_trials: int) -> tuple[float, float]:
+    """Return the mean gain printed for the best arm that "helps", and that of fresh seeds.
+
+    The true gain of every arm is 1, in standard deviations of a difference.
+    """
+    rng = np.random.default_rng(12)
+    shape, size = Shape(n_arms, 1, 1), (n_arms + 1, 1, looks.counts[-1])
+    printed, confirmed = [], []
+    for _ in range(n_trials):
+        scores, fresh = rng.normal(0, np.sqrt(0.5), size=(2, *size))
+        scores[:n_arms] += 1.0
+        fresh[:n_arms] += 1.0
+        for n in looks.counts:
+            found = judge(scores[..., :n], shape, looks.reached(n))
+            gains = {
+                i: answer.differences[0].mean
+                for i, answer in enumerate(found)
+                if answer.verdict == "helps"
+            }
+            if gains:
+                winner = max(gains, key=lambda i: gains[i])
+                printed.append(gains[winner])
+                confirmed.append(float((fresh[winner] - fresh[-1]).mean()))
+                break
+    return float(np.mean(printed)), float(np.mean(confirmed))
+
+
 # Power and coverage
 
 
-def power(shape: Shape, effects: Floats, n_seeds: int, n_trials: int) -> Floats:
+def power(
+    shape: Shape, effects: Floats, n_seeds: int, n_trials: int, order: Sequence[int] = ()
+) -> Floats:
     """Return how often "helps" is said, (method, size), and for the mean over sizes as a last one.
 
     Args:
@@ -192,6 +293,7 @@ def power(shape: Shape, effects: Floats, n_seeds: int, n_trials: int) -> Floats:
         effects: Gain over every control in standard deviations of a difference, (method, size).
         n_seeds: Number of seeds.
         n_trials: Number of comparisons.
+        order: Questions that are asked first.
     """
     rng = np.random.default_rng(5)
     looks = Looks((n_seeds,)).reached(n_seeds)
@@ -201,7 +303,8 @@ def power(shape: Shape, effects: Floats, n_seeds: int, n_trials: int) -> Floats:
             0, np.sqrt(0.5), size=(shape.n_arms + shape.n_controls, shape.n_sizes, n_seeds)
         )
         scores[: shape.n_arms] += effects[:, :, None]
-        n_helps += [found.verdict == "helps" for found in judge(scores, shape, looks)]
+        judged = judge(scores, shape, looks, order=order)
+        n_helps += [found.verdict == "helps" for found in judged]
     return n_helps / n_trials
 
 
@@ -353,7 +456,7 @@ def lines(n_trials: int) -> Iterator[str]:
         yield _row(kind, found)
     yield _row("normal, 6 seeds", [wrong_claims("normal", s, 6, n_trials) for s in SHAPES])
     yield _row("normal, 12 seeds", [wrong_claims("normal", s, 12, n_trials // 2) for s in SHAPES])
-    yield _row("looks at 7, 9, 12", [wrong_until_decided(s, n_trials // 10) for s in SHAPES])
+    yield _row("looks at 7, 9, 12", [wrong_until_decided(s, n_trials // 2) for s in SHAPES])
     found = [wrong_helps(shape, 8, n_trials) for shape in SHAPES]
     yield _row('equal to one control, better than the others: "helps"', found)
     yield "\n| arms differ in | rows of a seed | corrected | not corrected |\n|---|---:|---:|---:|"
@@ -369,6 +472,8 @@ def lines(n_trials: int) -> Iterator[str]:
     good = np.zeros((10, 1))
     good[0] = 2.0
     yield f"| one of ten arms, 8 seeds, 2 sd | {power(SHAPES[3], good, 8, n_trials)[0]:.0%} |"
+    first = power(SHAPES[3], good, 8, n_trials, order=[0])[0]
+    yield f"| the same, asked first (`questions`) | {first:.0%} |"
     one_size = power(Shape(1, 1, 2), np.array([[3.0, 0.0]]), 6, n_trials)
     yield f"| one of two sizes, 6 seeds, 3 sd | {one_size[0]:.0%} |"
     both = power(SHAPES[1], np.full((1, 2), 1.5), 8, n_trials)
@@ -378,6 +483,23 @@ def lines(n_trials: int) -> Iterator[str]:
     yield f"| mean over three sizes, 6 seeds, 1.5 sd | {mean[3]:.0%} |"
     found_, used = power_until_decided(1.0, max(n_trials // 4, 1))
     yield f"| looks at 7, 9, 12, 1 sd | {found_:.0%}, {used:.1f} seeds |"
+    yield "\n| training sets of 8 seeds | random: power | disjoint: power | disjoint: wrong |"
+    yield f"|---|{'---:|' * 3}"
+    for pool in (Pool("label noise", 0.05), Pool("label noise", 0.1)):
+        yield _row(f"{pool.share:.0%} of {N_POOL}", power_on_pools(pool, 8, n_trials))
+    yield '\n| rare failures, 8 seeds | "helps" | note is true | failures alone: "the same" |'
+    yield f"|---|{'---:|' * 3}"
+    for rate in (0.05, 0.1, 0.2):
+        shares = (*rare_failures(rate, 8, n_trials), false_equivalence(rate, 8, n_trials))
+        yield _row(f"in {rate:.0%} of runs", shares)
+    yield "\n| a true gain of 1 sd | printed | on fresh seeds |\n|---|---:|---:|"
+    for about, n_arms, looks in (
+        ("one arm, 8 seeds", 1, Looks((8,))),
+        ("best of ten arms, 8 seeds", 10, Looks((8,))),
+        ("one arm, looks at 7, 9, 12", 1, Looks.until_decided(12)),
+    ):
+        printed, fresh = winners_gain(n_arms, looks, n_trials)
+        yield f"| {about} | {printed:.2f} | {fresh:.2f} |"
     heads = (
         "one pair | best of ten | shared rows | power, 1 sd | power, 1 sd, seeds differ | coverage"
     )

@@ -2,6 +2,7 @@
 
     runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs, warnings
                                              about the data; what tuning tries and what it chose
+    runs/<comparison>/confirmation/          the same for the fresh seeds of --confirm
     runs/<comparison>/<run id>/settings.json resolved settings of the run
                                metrics.jsonl one row per epoch, appended
                                result.json   written whole, then renamed: the run is finished
@@ -141,9 +142,10 @@ class ComparisonRecord:
     """How the replicates were drawn; None if not recorded."""
     looks: Looks | None = None
     """Numbers of seeds at which it is judged; None: at all planned seeds."""
-
     facts: list[Fact] = field(default_factory=list)
     """Facts about the data, found before the first run."""
+    confirmation: "ComparisonRecord | None" = None
+    """Fresh seeds for the arm that helps and its controls, if they were run."""
 
     @property
     def finished(self) -> list[RunRecord]:
@@ -152,6 +154,8 @@ class ComparisonRecord:
 
 
 FORMAT = 1
+CONFIRMATION = "confirmation"
+"""Folder of the comparison that confirms another, inside that of the other."""
 STUDENT = "checkpoint/student.safetensors"
 HELPERS = "checkpoint/method.safetensors"
 
@@ -258,7 +262,18 @@ def read_comparison(folder: Path) -> ComparisonRecord:
         planned.design,
         planned.looks,
         planned.facts,
+        _read_confirmation(folder / CONFIRMATION, warnings),
     )
+
+
+def _read_confirmation(folder: Path, warnings: list[str]) -> ComparisonRecord | None:
+    if not (folder / "comparison.json").exists():
+        return None
+    try:
+        return read_comparison(folder)
+    except LupiError as error:
+        warnings.append(f"{error}; the confirmation is left out: run --confirm again")
+        return None
 
 
 def first_error(error: ValidationError) -> str:

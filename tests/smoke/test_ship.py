@@ -11,6 +11,7 @@ import pytest
 from test_own_table import COLUMNS, SHORT
 
 from conftest import Here
+from lupi.escapes import markdown_text
 from made_students import image_run, table_run
 from made_table import HEADER, rows, write_csv
 from the_command import lupi
@@ -27,7 +28,10 @@ def test_from_a_csv_to_predictions(tmp_path: Path, here: Here) -> None:
     for words in ("`rain`, `traffic`", "Did x\\* help?", "underpowered", "Limits", "| r2 |"):
         assert words in card
     assert str(tmp_path) not in card
-    headline = json.loads(here("report", "runs/deliveries", "--json")[1])["headline"]
+    document = json.loads(here("report", "runs/deliveries", "--json")[1])
+    headline, statement = document["headline"], document["statement"]
+    for text in (statement["exact"], *statement["notes"]):
+        assert markdown_text(text) in card
     assert f"did x* help? {headline}" in said
     assert headline in card
     assert "; verdict: underpowered" in said

@@ -170,6 +170,14 @@ UntilDecided = Annotated[
         help="Add seeds where they are needed until every question has an answer.",
     ),
 ]
+Confirm = Annotated[
+    bool,
+    typer.Option(
+        "--confirm",
+        help="If an arm helps, train it and its controls on as many fresh seeds, and show the "
+        "gain on these alone.",
+    ),
+]
 MaxSeeds = Annotated[
     int | None,
     typer.Option(

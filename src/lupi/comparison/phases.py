@@ -15,6 +15,7 @@ from lupi.errors import LupiError
 from lupi.files import DamagedRecordError, locked, read_json, require_utf8, set_aside
 from lupi.permission import allowed_names
 from lupi.records import (
+    CONFIRMATION,
     ComparisonRecord,
     Looks,
     PlannedRun,
@@ -22,8 +23,14 @@ from lupi.records import (
     read_runs,
     write_comparison,
 )
-from lupi.verdict.summary import open_cells
+from lupi.verdict.planning import FIRST_SHARE
+from lupi.verdict.roles import controls
+from lupi.verdict.statistics import seeds_needed
+from lupi.verdict.summary import find_winner, open_cells
 from lupi.verdict.tuning import choose
+
+FIRST_FRESH_SEED = 20_000
+"""First seed of a confirmation: none of the comparison's and of its trials'."""
 
 
 @contextlib.contextmanager
@@ -151,6 +158,45 @@ def _look_by_look(plan: Plan, folder: Path) -> Iterator[Plan]:
             break
     if not is_missing:
         yield phase  # nothing to execute, but the record must list all these runs
+
+
+def confirmation(plan: Plan, folder: Path) -> Plan | None:
+    """Return the plan of fresh seeds for the arm that helps and its controls; None if none helps.
+
+    It has their settings, at the sizes of the headline, and as many seeds as the comparison. It is
+    recorded in a folder of its own, so the comparison is never judged on its seeds.
+    """
+    record = read_comparison(folder)
+    winner, tuned = find_winner(record), tune(plan, folder)
+    if winner is None or tuned is None:
+        return None
+    name, sizes = winner
+    (arm,) = [arm for arm in record.arms if arm.name == name]
+    arms = [arm, *controls(arm, record.arms)]
+    names = [arm.name for arm in arms]
+    n_seeds = len({run.plan.seed for run in record.runs if run.plan.arm == name})
+    seeds = range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + max(n_seeds, seeds_needed(FIRST_SHARE)))
+    given = {
+        (planned.arm, planned.size): run
+        for planned, run in tuned.runs
+        if planned.arm in names and planned.size in sizes
+    }
+    runs = []
+    for seed in seeds:
+        for (of, size), run in given.items():
+            fresh = run.model_copy(update={"seed": seed})
+            runs.append((PlannedRun(fresh.run_id, of, size, seed), fresh))
+    questions = (f"{name}@mean",) if len(sizes) > 1 else ()
+    settings = {"name": f"{plan.settings.name}-{CONFIRMATION}", "questions": questions}
+    return replace(
+        tuned,
+        settings=plan.settings.model_copy(update=settings),
+        arms=[arm for arm in plan.arms if arm.name in names],
+        runs=runs,
+        candidates=[candidate for candidate in tuned.candidates if candidate.arm in names],
+        looks=Looks((len(seeds),)),
+        until_decided=False,
+    )
 
 
 def read_record(plan: Plan, folder: Path) -> ComparisonRecord:

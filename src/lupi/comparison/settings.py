@@ -11,7 +11,7 @@ from lupi.settings import Settings, TaskSettings, merge
 from lupi.tasks.registry import parse_task
 from lupi.train.learners import find_learner
 from lupi.train.settings import RunSettings
-from lupi.verdict.roles import REFERENCE_METHOD
+from lupi.verdict.roles import REFERENCE_METHOD, parse_questions
 
 MOST_SEEDS = 10_000
 """Protects against a typing error that would fill the memory."""
@@ -94,6 +94,12 @@ class NamedArm(NamedTuple):
     control: Control
     settings: ArmSettings
 
+    @property
+    def is_candidate(self) -> bool:
+        """Whether it trains with x* and predicts without: see `lupi.verdict.roles`."""
+        learner = find_learner(self.settings.method)
+        return self.settings.uses_xstar and not learner.sees_xstar_at_test and not learner.classical
+
 
 class ComparisonSettings(Settings):
     """Arms x sizes x seeds."""
@@ -117,6 +123,9 @@ class ComparisonSettings(Settings):
     margin: float | None = Field(None, gt=0, allow_inf_nan=False)
     """Differences below this are negligible: 0.01 is one point of accuracy. By default one point,
     or 1 % of the plain model's score for metrics such as errors."""
+    questions: tuple[str, ...] = ()
+    """Questions to ask first, in this order, such as `[het-dropout@150, het-dropout@mean]`: each
+    is tested on its own, as long as all before it are claimed. Plan it before you see scores."""
     tuning: TuningSettings | str | None = None
     """How to choose the settings of each arm first, or a sentence on how they were chosen."""
     paper: PaperSettings | None = None
@@ -177,6 +186,9 @@ class ComparisonSettings(Settings):
                     f"arms.{key}.controls: lexicon needs task.lexicon, a file with a word list "
                     "(texts only)"
                 )
+        with_xstar = [a.name for a in self.named_arms() if a.control == "real" and a.is_candidate]
+        sizes = {size for arm in self.arms.values() for size in self.sizes_of(arm)}
+        parse_questions(self.questions, with_xstar, sorted(sizes))
         return self
 
     def named_arms(self) -> list[NamedArm]:

@@ -45,6 +45,7 @@ def compare(
     xstar_fracs: Sequence[float] | None = None,
     seeds: int | Sequence[int] | None = None,
     until_decided: bool | int = False,
+    confirm: bool = False,
     device: str | None = None,
     changes: Mapping[str, Any] | None = None,
     folder: str | Path | None = None,
@@ -91,6 +92,8 @@ def compare(
         seeds: how many replicates, or which seeds. 10 by default for data of your own.
         until_decided: add seeds where they are needed until every question has an answer; a number
             is the most seeds, True stands for 30.
+        confirm: if an arm helps, train it and its controls on as many fresh seeds, and show the
+            gain on these alone, which choosing the best arm can't overstate.
         device: cpu, cuda, cuda:1 or mps; by default a GPU if there is one.
         changes: other settings by their path, such as `{"train.epochs": 20}`.
         folder: of the records; by default runs/NAME.
@@ -143,7 +146,13 @@ def compare(
         engine = make_engine(raw, processes)
         budget = seed_budget(until_decided)
         return run_comparison(
-            raw, place, engine, budget, callback=callback, tensorboard=tensorboard
+            raw,
+            place,
+            engine,
+            budget,
+            callback=callback,
+            tensorboard=tensorboard,
+            confirm=confirm,
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lupi.comparison.jobs import Engine
-from lupi.comparison.phases import open_records, phases, read_record
+from lupi.comparison.phases import confirmation, open_records, phases, read_record
 from lupi.comparison.plan import Plan, check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.files import read_set_aside
@@ -24,7 +24,13 @@ from lupi.interface.console import (
 from lupi.interface.progress import LiveTable
 from lupi.interface.result import Comparison
 from lupi.loaders.progress import heard_by
-from lupi.records import ComparisonRecord, PlannedRun, default_folder, read_comparison
+from lupi.records import (
+    CONFIRMATION,
+    ComparisonRecord,
+    PlannedRun,
+    default_folder,
+    read_comparison,
+)
 from lupi.verdict.planning import too_few_seeds
 from lupi.verdict.summary import open_questions, seconds_of
 
@@ -40,6 +46,7 @@ def run_comparison(
     command: str | None = None,
     callback: Callback | None = None,
     tensorboard: bool = False,
+    confirm: bool = False,
 ) -> Comparison:
     """Execute the rest of a comparison, write its report, and return the result.
 
@@ -51,6 +58,7 @@ def run_comparison(
         command: Command that repeats the comparison, for the report.
         callback: Called with the events of runs.
         tensorboard: Write learning curves for TensorBoard, instead of a callback.
+        confirm: Run fresh seeds for the arm that helps and its controls.
     """
     plan = prepare_plan(raw, max_seeds)
     folder = folder or default_folder(plan.settings.name)
@@ -58,6 +66,8 @@ def run_comparison(
         callback = TensorBoardCurves(folder)
         print_message(f"learning curves: tensorboard --logdir {callback.folder}")
     execute_plan(plan, folder, engine, callback)
+    if confirm:
+        _confirm(plan, folder, engine, callback)
     comparison = Comparison(folder)
     comparison.report(command=command)
     return comparison
@@ -73,6 +83,16 @@ def execute_plan(
         execute_runs(phase, folder, engine, callback=callback)
     if plan.until_decided:
         _print_ending(folder)
+
+
+def _confirm(plan: Plan, folder: Path, engine: Engine, callback: Callback | None) -> None:
+    """Run fresh seeds for the arm that helps and its controls, if the comparison is finished."""
+    if not Comparison(folder).is_complete:
+        print_message("nothing is confirmed before all runs have a result")
+    elif (fresh := confirmation(plan, folder)) is None:
+        print_message("there is nothing to confirm: no arm helps")
+    else:
+        execute_runs(fresh, folder / CONFIRMATION, engine, callback=callback)
 
 
 def prepare_plan(raw: dict[str, Any], max_seeds: int | None = None) -> Plan:

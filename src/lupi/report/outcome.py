@@ -60,6 +60,8 @@ def outcome(summary: Summary) -> Outcome:
     words |= {arm.overall.verdict for arm in candidates if arm.overall is not None}
     state = _condense(words)
     label = LABELS[state]
+    if summary.statement.is_confirmed is not None:
+        label += f", {'' if summary.statement.is_confirmed else 'not '}confirmed"
     if summary.n_finished < summary.n_planned:
         so_far = f", so far: {label}" if state != "nothing to judge" and summary.n_finished else ""
         runs = f"{summary.n_finished} of {summary.n_planned} runs"

@@ -142,6 +142,10 @@ def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
     yield ""
     yield markdown_text(summary.statement.exact)
     yield ""
+    for note in summary.statement.notes:
+        yield f"- {markdown_text(note)}"
+    if summary.statement.notes:
+        yield ""
     if cell.mean is not None:
         ends = ""
         if cell.interval is not None:

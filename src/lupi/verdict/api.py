@@ -13,6 +13,7 @@ from lupi.settings import unknown_name
 from lupi.verdict.cautions import score_cautions
 from lupi.verdict.frames import Columns, checked_unit, read_columns, to_scores
 from lupi.verdict.results import ArmSummary, Cell, LabelSaving, Statement, Verdict
+from lupi.verdict.roles import parse_questions
 from lupi.verdict.rule import Rule, judge_arms
 from lupi.verdict.statistics import ALPHA
 from lupi.verdict.summary import preliminary
@@ -35,6 +36,7 @@ def judge(
     unit: Literal["share", "percent"] | None = None,
     margin: float | None = None,
     looks: int | Sequence[int] | Looks | None = None,
+    questions: Sequence[str] = (),
     design: Design | None = None,
     size: int | None = None,
     columns: Mapping[str, str] | None = None,
@@ -64,6 +66,9 @@ def judge(
         looks: The numbers of seeds at which you look at the results, the last one planned. By
             default this is the first look, which may spend 80 % of the allowed error; pass a
             `lupi.Looks` to divide it differently.
+        questions: Questions to ask first, in an order that was planned before you saw scores, such
+            as `["ours@200", "ours@mean", "other@200"]`. Each is tested on its own, as long as all
+            before it are claimed; all others follow.
         design: How the rows of each seed were drawn, because overlapping training sets are not
             independent replicates. By default seeds are treated as independent.
         size: Training-set size of all rows, if the table has no column for it.
@@ -89,7 +94,8 @@ def judge(
         warnings.append(f"higher_is_better=True, but {metric} is usually better if it is lower")
     rivals: dict[str, Sequence[str]] = {name: [reference] for name in names}
     rivals |= by_method | {reference: []}
-    rule = Rule(named, _looks(looks, found.n_seen), design, margin)
+    order = tuple(parse_questions(questions, methods, found.sizes))
+    rule = Rule(named, _looks(looks, found.n_seen), design, margin, order)
     if found.n_seen > rule.looks.counts[-1]:
         warnings.append(
             f"looks: only the first {rule.looks.counts[-1]} of {found.n_seen} seeds are used; add "

@@ -174,6 +174,8 @@ class Statement:
     """The same in one exact sentence: which arm, which sizes, how much, how certain."""
     notes: tuple[str, ...] = ()
     """What the numbers can't say."""
+    is_confirmed: bool | None = None
+    """Whether fresh seeds confirm that x* helps; None if none were run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,8 @@ class Summary:
     """None if the comparison is untuned."""
     looks: tuple[int, ...] = ()
     """Numbers of seeds at which the comparison is judged."""
+    confirmation: "Summary | None" = None
+    """The winner and its controls on fresh seeds, judged on these alone."""
 
     @property
     def headline(self) -> str:

@@ -4,9 +4,15 @@ from collections.abc import Sequence
 
 from lupi.errors import LupiError
 from lupi.records import Arm
+from lupi.settings import unknown_name
 from lupi.verdict.results import ArmSummary
 
 REFERENCE_METHOD = "no-xstar"
+MEAN = -1
+"""Stands for the mean over all sizes, among sizes."""
+
+Key = tuple[str, int]
+"""An arm at a size, or over all sizes (`MEAN`)."""
 
 
 def find_reference(arms: Sequence[Arm]) -> Arm:
@@ -54,3 +60,26 @@ def controls(arm: Arm, arms: Sequence[Arm]) -> list[Arm]:
     ]
     own = [other for other in own_controls(arm, arms) if other.uses_xstar]
     return [reference, *without, *own]
+
+
+def parse_questions(given: Sequence[str], arms: Sequence[str], sizes: Sequence[int]) -> list[Key]:
+    """Return the arm and the size of each planned question.
+
+    Args:
+        given: Such as `ours@200`, `ours@mean` for the mean over sizes, or `ours` with one size.
+        arms: Names of the arms with x*.
+        sizes: Training-set sizes.
+    """
+    found = []
+    for text in given:
+        name, _, size = (text, "", str(sizes[0])) if text in arms else text.rpartition("@")
+        if name not in arms:
+            raise LupiError(f"questions: {text!r}: {unknown_name('arm', name or text, arms)}")
+        if text == name and len(sizes) > 1:
+            raise LupiError(f"questions: {text!r}: give the size, such as {text}@{sizes[0]}")
+        if size not in (*map(str, sizes), "mean") or (size == "mean" and len(sizes) < 2):
+            raise LupiError(f"questions: {text!r}: the sizes are {', '.join(map(str, sizes))}")
+        found.append((name, MEAN if size == "mean" else int(size)))
+    if len(set(found)) < len(found):
+        raise LupiError(f"questions: expected each question once, got {', '.join(given)}")
+    return found

@@ -35,7 +35,7 @@ from lupi.design import Design, Looks
 from lupi.records import Arm
 from lupi.verdict.labels import label_saving
 from lupi.verdict.results import ArmSummary, Cell, Difference, LabelSaving, Outlook, Verdict
-from lupi.verdict.roles import is_candidate
+from lupi.verdict.roles import MEAN, Key, is_candidate
 from lupi.verdict.scores import Scores
 from lupi.verdict.statistics import (
     ALPHA,
@@ -54,11 +54,6 @@ LEANING = 0.1
 """One-sided p-value below which every difference of an open question leans to one side."""
 N_PATTERNS_AHEAD = 2**11
 """Number of sign patterns for the outlook, which is an estimate."""
-MEAN = -1
-"""Stands for the mean over all sizes, among sizes."""
-
-Key = tuple[str, int]
-"""An arm at a size, or over all sizes (`MEAN`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +65,8 @@ class Rule:
     design: Design | None = None
     margin: float | None = None
     """In the unit of the metric; None means its default."""
+    order: tuple[Key, ...] = ()
+    """Questions that were planned to be tested first, one after another."""
 
     def correlation(self, size: int) -> float:
         """Return the correlation between two seeds due to shared rows."""
@@ -157,19 +154,27 @@ def judge_questions(
     looks = rule.looks.reached(scores.n_seen)
     judged: dict[Key, Judged] = {}
     for family in families.values():
-        judged |= zip(family, judge_family(list(family.values()), looks), strict=True)
+        order = [list(family).index(key) for key in rule.order if key in family]
+        judged |= zip(family, judge_family(list(family.values()), looks, order), strict=True)
     return judged
 
 
-def judge_family(questions: Sequence[Question], looks: Reached) -> list[Judged]:
-    """Answer a family of questions with one test."""
-    pairs = [(i, name) for i, question in enumerate(questions) for name in question.differences]
-    rows = [questions[i].differences[name] for i, name in pairs]
+def judge_family(
+    questions: Sequence[Question], looks: Reached, order: Sequence[int] = ()
+) -> list[Judged]:
+    """Answer a family of questions with one test, those in `order` first and one by one."""
+    pairs = [
+        (i, name)
+        for i, question in enumerate(questions)
+        for name in (question.controls if i in order else question.differences)
+    ]
+    nothing = np.full(looks[-1][0], np.nan)  # an absent control stops a planned order
+    rows = [questions[i].differences.get(name, nothing)[: looks[-1][0]] for i, name in pairs]
     tested = []
     if pairs:
         of_pairs = [i for i, _ in pairs]
         correlations = [questions[i].correlation for i in of_pairs]
-        tested = flip_signs(np.array(rows), looks, correlations, of_pairs)
+        tested = flip_signs(np.array(rows), looks, correlations, of_pairs, order)
     by_question: list[dict[str, PairedTest]] = [{} for _ in questions]
     for (i, name), test in zip(pairs, tested, strict=True):
         if test.n_seeds:

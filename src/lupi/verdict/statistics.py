@@ -21,6 +21,9 @@ is not beaten, whichever it is, so comparisons of the same question do not compe
 (an intersection-union test, Berger 1982). "Worse than a control" may be claimed about any of them,
 so there all comparisons compete.
 
+*A planned order.* Questions may be tested one after another, each on its own as long as all before
+it were claimed; the rest of the family follows them (a fixed sequence, Maurer et al. 1995).
+
 *Looks.* At look k the patterns that cross at any look so far may be at most the share alpha_k that
 was allowed until then: an exact group-sequential test, which loses nothing to looks at which no
 outcome could have been a claim.
@@ -37,7 +40,7 @@ Bengio 2003). The mean is divided by that before the test, and the interval is w
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -102,6 +105,7 @@ def flip_signs(
     looks: Reached,
     correlations: Sequence[float] | None = None,
     questions: Sequence[int] | None = None,
+    order: Sequence[int] = (),
 ) -> list[PairedTest]:
     """Test all comparisons of a family in both directions.
 
@@ -110,6 +114,7 @@ def flip_signs(
         looks: Past looks; a look at j seeds uses the first j.
         correlations: Correlation between two seeds due to shared rows, for each comparison.
         questions: The question that each comparison belongs to; by default each is its own.
+        order: The questions to test first, one after another.
     """
     rows = np.asarray(differences, np.float64)[:, : looks[-1][0]]
     correlation = np.zeros(len(rows)) if correlations is None else np.asarray(correlations)
@@ -119,11 +124,12 @@ def flip_signs(
         _Look(rows[:, :n_seeds], correlation, share, rows.shape[1]) for n_seeds, share in looks
     ]
     last = found[-1]
-    mirrored = [look.mirrored() for look in found]
-    alone_better, alone_worse = _alone(found), _alone(mirrored)
+    alone_better, alone_worse = _alone(found), _alone(found, -1.0)
     groups = np.arange(len(rows)) if questions is None else np.asarray(questions)
-    better = np.maximum(_step_down(found, groups), alone_better)
-    worse = np.maximum(_step_down(mirrored, np.arange(len(rows))), alone_worse)
+    stages = [np.flatnonzero(groups == question) for question in order]
+    stages.append(np.flatnonzero(~np.isin(groups, order)))
+    better = _in_stages(found, stages, groups, alone_better)
+    worse = _in_stages(found, stages, np.arange(len(rows)), alone_worse, -1.0)
     low, high = _bounds(found, rows, correlation)
     # The family decides whether an interval excludes zero.
     low = np.where(better <= ALPHA / 2, np.maximum(low, TIE * last.scale), np.minimum(low, 0.0))
@@ -177,57 +183,89 @@ class _Look:
         self.sums = self.values @ self.patterns.T  # (comparison, pattern)
         self.own = self._studentised(self.values, self.sums)
         """Statistics of each comparison alone."""
-        self.statistics = self.own
+
+    @cached_property
+    def statistics(self) -> Floats:
         """Statistics that are compared with those of other comparisons."""
-        if len(rows) > 1:
-            sizes = np.where(is_there, np.abs(self.values), np.nan)
-            sizes[self.counts == 0] = 0.0
-            cap = OUTLIER * np.nanmedian(sizes, axis=1)[:, None]
-            clipped = np.where(cap > 0, np.clip(self.values, -cap, cap), self.values)
-            self.statistics = self._studentised(clipped, clipped @ self.patterns.T)
-            if len(set(self.counts.tolist())) > 1:  # the same mean is clearer with more seeds
-                freedom = np.maximum(n - 1, 1)[:, None]
-                room = np.maximum(1 - self.statistics**2, TIE)
-                self.statistics = self.statistics * np.sqrt(freedom / room)
+        if len(self.values) == 1:
+            return self.own
+        cap = OUTLIER * self._median_sizes()[:, None]
+        clipped = np.where(cap > 0, np.clip(self.values, -cap, cap), self.values)
+        found = self._studentised(clipped, clipped @ self.patterns.T)
+        if len(set(self.counts.tolist())) > 1:  # the same mean is clearer with more seeds
+            freedom = np.maximum(self.counts - 1, 1)[:, None]
+            found *= np.sqrt(freedom / np.maximum(1 - found**2, TIE))
+        return found
+
+    def _median_sizes(self) -> Floats:
+        """Return the median size of the differences that are there (`nanmedian` is slow)."""
+        sizes = np.sort(np.where(self.is_there, np.abs(self.values), np.inf), axis=1)
+        upper = np.minimum(self.counts // 2, sizes.shape[1] - 1)
+        middle = np.stack([np.maximum(self.counts - 1, 0) // 2, upper], axis=1)
+        found = np.take_along_axis(sizes, middle, axis=1).mean(1)
+        return np.where(self.counts > 0, found, 0.0)
 
     def _studentised(self, values: Floats, sums: Floats) -> Floats:
         norm = np.sqrt(np.maximum(self.counts, 1) * (values**2).sum(1))
         found: Floats = sums / np.where(norm > 0, norm, 1.0)[:, None]
         return found
 
-    def mirrored(self) -> "_Look":
-        """Return the same look for the other direction."""
-        other = object.__new__(_Look)
-        other.__dict__.update(self.__dict__, statistics=-self.statistics, own=-self.own)
-        return other
+
+def _in_stages(
+    looks: Sequence[_Look],
+    stages: Sequence[Groups],
+    groups: Groups,
+    alone: Floats,
+    sign: float = 1.0,
+) -> Floats:
+    """Return p-values corrected within each stage and not below any of the stages before it.
+
+    Args:
+        looks: Statistics at each look.
+        stages: Comparisons that are tested together, stage by stage.
+        groups: The group of each comparison: see `_step_down`.
+        alone: P-values of each comparison alone.
+        sign: 1 for "better", -1 for "worse".
+    """
+    found, gate = np.ones(len(groups)), 0.0
+    for rows in stages:
+        if len(rows):
+            corrected = _step_down(looks, rows, groups[rows], sign)
+            found[rows] = np.maximum(np.maximum(corrected, alone[rows]), gate)
+            gate = float(found[rows].max())
+    return found
 
 
-def _step_down(looks: Sequence[_Look], groups: Groups) -> Floats:
-    """Return p-values of "better", corrected for all comparisons and looks.
+def _step_down(looks: Sequence[_Look], rows: Groups, groups: Groups, sign: float) -> Floats:
+    """Return p-values of these rows, corrected for all of them and for all looks.
 
     They are divided by the share of the error that was allowed until the look, so that every one is
     compared with the same level. The comparisons of a look are ordered by their statistic, and each
     is held against itself and all weaker ones of other groups that have not been claimed at an
     earlier look.
     """
-    n_rows = len(looks[0].counts)
-    best = np.ones(n_rows)
-    claimed = np.zeros(n_rows, dtype=np.bool_)
-    for k, look in enumerate(looks):
-        observed = look.statistics[:, 0]
+    tables = [sign * look.statistics[rows] for look in looks]
+    best = np.ones(len(rows))
+    claimed = np.zeros(len(rows), dtype=np.bool_)
+    for k, (look, table) in enumerate(zip(looks, tables, strict=True)):
+        observed = table[:, 0]
         order = np.argsort(np.where(claimed, np.inf, observed), kind="stable")
-        largest = _with_rivals(look.statistics[order], groups[order][:, None])
-        earlier = _crossed(looks[:k], order, groups)
-        is_above = largest >= observed[order][:, None] - TIE
-        if earlier is not None:
-            is_above |= earlier
+        crossed: Bools | None = None
+        for earlier, its_table in zip(looks[:k], tables[:k], strict=True):
+            largest = _with_rivals(its_table[order], groups[order][:, None])
+            crossed = _cross(largest, earlier.share, crossed)
+        is_above = _with_rivals(table[order], groups[order][:, None]) >= (
+            observed[order][:, None] - TIE
+        )
+        if crossed is not None:
+            is_above |= crossed
         p_values = is_above.mean(1) / look.share
         # A comparison is claimed only if all stronger ones are.
         open_ones = ~claimed[order]
         p_values[open_ones] = np.maximum.accumulate(p_values[open_ones][::-1])[::-1]
-        found = np.empty(n_rows)
+        found = np.empty(len(rows))
         found[order] = p_values
-        found[~look.has_spread] = 1.0
+        found[~look.has_spread[rows]] = 1.0
         best = np.where(claimed, best, np.minimum(best, found))
         claimed |= best <= ALPHA / 2
     return np.minimum(best, 1.0)
@@ -258,15 +296,6 @@ def _with_rivals(rows: Floats, groups: Groups) -> Floats:
     return found
 
 
-def _crossed(looks: Sequence[_Look], order: Groups, groups: Groups) -> Bools | None:
-    """Return which patterns cross at these looks, for each of the nested sets of comparisons."""
-    crossed: Bools | None = None
-    for look in looks:
-        largest = _with_rivals(look.statistics[order], groups[order][:, None])
-        crossed = _cross(largest, look.share, crossed)
-    return crossed
-
-
 def _cross(statistics: Floats, share: float, earlier: Bools | None) -> Bools:
     """Add the patterns with the largest statistics, as many as the share of the error allows."""
     n_patterns = statistics.shape[1]
@@ -279,18 +308,19 @@ def _cross(statistics: Floats, share: float, earlier: Bools | None) -> Bools:
     return crossing if earlier is None else crossing | earlier
 
 
-def _alone(looks: Sequence[_Look]) -> Floats:
-    """Return p-values of "better", each as if it were the only comparison."""
+def _alone(looks: Sequence[_Look], sign: float = 1.0) -> Floats:
+    """Return p-values, each as if it were the only comparison."""
     best = np.ones(len(looks[0].counts))
     crossed: Bools | None = None
     for look in looks:
-        is_above = look.own >= look.own[:, :1] - TIE
+        table = sign * look.own
+        is_above = table >= table[:, :1] - TIE
         if crossed is not None:
             is_above |= crossed
         found = np.where(look.has_spread, is_above.mean(1) / look.share, 1.0)
         best = np.minimum(best, found)
         if look is not looks[-1]:
-            crossed = _cross(look.own, look.share, crossed)
+            crossed = _cross(table, look.share, crossed)
     return np.minimum(best, 1.0)
 
 
@@ -299,11 +329,10 @@ def _bounds(looks: Sequence[_Look], rows: Floats, correlation: Floats) -> tuple[
     if len(looks) == 1:
         return _typical_values(looks[0])
     low, high = np.full(len(rows), -np.inf), np.full(len(rows), np.inf)
-    for i, row in enumerate(rows):
+    if (kept := looks[-1].has_spread & (looks[-1].counts > 0)).any():
         shown = [(look.values.shape[1], look.share) for look in looks]
-        if looks[-1].has_spread[i]:
-            low[i] = _lower_bound(row, shown, float(correlation[i]))
-            high[i] = -_lower_bound(-row, shown, float(correlation[i]))
+        low[kept] = _lower_bounds(rows[kept], shown, correlation[kept])
+        high[kept] = -_lower_bounds(-rows[kept], shown, correlation[kept])
     return low, high
 
 
@@ -329,28 +358,26 @@ def _typical_values(look: _Look) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _lower_bound(row: Floats, looks: Reached, correlation: float) -> float:
+def _lower_bounds(rows: Floats, looks: Reached, correlation: Floats) -> Floats:
     """Return the largest difference that the group-sequential test rejects as too small."""
-    values = row[np.isfinite(row)]
-    reach = float(np.ptp(values)) * 2 * math.sqrt(1 + len(values) * correlation / (1 - correlation))
-    mean = float(values.mean())
-    low, high = mean - max(reach, TIE), mean
-    if _p_above(row, low, looks, correlation) > ALPHA / 2:
-        return -math.inf
+
+    def is_rejected(value: Floats) -> Bools:
+        """Whether "the difference is no larger than `value`" is rejected, for each row."""
+        shifted = rows - value[:, None]
+        found = [_Look(shifted[:, :n], correlation, share, rows.shape[1]) for n, share in looks]
+        return np.asarray(_alone(found) <= ALPHA / 2)
+
+    n_seeds = np.isfinite(rows).sum(1)
+    spread = np.nanmax(rows, axis=1) - np.nanmin(rows, axis=1)
+    reach = 2 * spread * np.sqrt(1 + n_seeds * correlation / (1 - correlation))
+    high = np.nanmean(rows, axis=1)
+    low = high - np.maximum(reach, TIE)
+    is_open = ~is_rejected(low)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        is_rejected = _p_above(row, middle, looks, correlation) <= ALPHA / 2
-        low, high = (middle, high) if is_rejected else (low, middle)
-    return low
-
-
-def _p_above(row: Floats, value: float, looks: Reached, correlation: float) -> float:
-    """Return the group-sequential p-value of "the difference is no larger than `value`"."""
-    found = [
-        _Look(row[None, :n_seeds] - value, np.array([correlation]), share, len(row))
-        for n_seeds, share in looks
-    ]
-    return float(_alone(found)[0])
+        rejected = is_rejected(middle)
+        low, high = np.where(rejected, middle, low), np.where(rejected, high, middle)
+    return np.where(is_open, -np.inf, low)
 
 
 def _n_allowed(share: float, n_patterns: int) -> int:
@@ -434,7 +461,7 @@ def mean_interval(scores: ArrayLike, correlation: float = 0.0) -> tuple[float, f
     return mean - half, mean + half
 
 
-@lru_cache(maxsize=4)  # most comparisons have the same number of seeds
+@lru_cache(maxsize=32)
 def patterns(n_seeds: int, n_patterns: int = N_PATTERNS) -> Floats:
     """Return sign patterns, (pattern, seed): all, or a sample; the first flips nothing."""
     if 1 << n_seeds <= n_patterns:

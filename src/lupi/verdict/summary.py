@@ -10,13 +10,13 @@ from lupi.design import Looks
 from lupi.records import ComparisonRecord, PlannedRun
 from lupi.verdict.cautions import cautions, tuning_cautions
 from lupi.verdict.results import Summary, Verdict
-from lupi.verdict.roles import controls, find_reference, is_candidate
+from lupi.verdict.roles import Key, controls, find_reference, is_candidate, parse_questions
 from lupi.verdict.rule import Rule, judge_arms
 from lupi.verdict.scores import Scores, number_at, read_scores
 from lupi.verdict.statistics import ALPHA
 from lupi.verdict.tuning import judge_tuning
 from lupi.verdict.units import count
-from lupi.verdict.words import statement
+from lupi.verdict.words import find_subject, statement
 
 OPEN: tuple[Verdict, ...] = (
     "undecided",
@@ -38,11 +38,17 @@ def summarise(record: ComparisonRecord) -> Summary:
         arm.name: [control.name for control in controls(arm, record.arms)] for arm in record.arms
     }
     arms = judge_arms(scores, record.arms, rivals, rule)
+    confirmation = None if record.confirmation is None else summarise(record.confirmation)
     failed = tuple(run.plan.run_id for run in record.runs if run.failure is not None)
     return Summary(
         comparison=str(record.settings.get("name") or record.folder.name),
         statement=statement(
-            arms, record.metric, reference.name, rule, _progress(record, scores, rule.looks)
+            arms,
+            record.metric,
+            reference.name,
+            rule,
+            _progress(record, scores, rule.looks),
+            confirmation=confirmation,
         ),
         metric=record.metric.name,
         higher_is_better=record.metric.higher_is_better,
@@ -58,6 +64,7 @@ def summarise(record: ComparisonRecord) -> Summary:
         arms=arms,
         tuning=tuning,
         looks=rule.looks.counts,
+        confirmation=confirmation,
     )
 
 
@@ -81,7 +88,16 @@ def rule_of(record: ComparisonRecord, n_seeds: int) -> Rule:
         looks=record.looks or Looks((n_seeds,)),
         design=record.design,
         margin=number_at(record.settings, "margin"),
+        order=_order(record),
     )
+
+
+def _order(record: ComparisonRecord) -> tuple[Key, ...]:
+    """Return the planned order of questions."""
+    given = record.settings.get("questions")
+    arms = [arm.name for arm in record.arms if is_candidate(arm)]
+    sizes = sorted({run.plan.size for run in record.runs})
+    return tuple(parse_questions(given, arms, sizes)) if isinstance(given, list) else ()
 
 
 def to_json(summary: Summary) -> dict[str, Any]:
@@ -89,6 +105,15 @@ def to_json(summary: Summary) -> dict[str, Any]:
     document = {"headline": summary.headline, **asdict(summary)}
     found: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
     return found
+
+
+def find_winner(record: ComparisonRecord) -> tuple[str, tuple[int, ...]] | None:
+    """Return the arm of which the headline says that it helps, and the sizes it says this of."""
+    candidates = [arm for arm in summarise(record).arms if is_candidate(arm)]
+    found = find_subject(candidates) if candidates else None
+    if found is None or found.word != "helps":
+        return None
+    return found.arm.name, found.cell.sizes or (found.cell.size,)
 
 
 def open_questions(record: ComparisonRecord) -> list[tuple[str, int]]:

@@ -7,10 +7,10 @@ page, JSON and the model card can't contradict each other.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import get_args
+from typing import cast, get_args
 
 from lupi.records import Metric
-from lupi.verdict.results import Answer, ArmSummary, Cell, LabelSaving, Statement
+from lupi.verdict.results import Answer, ArmSummary, Cell, LabelSaving, Statement, Summary
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.rule import Rule
 from lupi.verdict.statistics import ALPHA
@@ -44,7 +44,7 @@ ABOUT_XSTAR = Voice(
     is_about_xstar=True,
     plain="the plain model",
     add_seeds="run the comparison with more seeds",
-    confirm="confirm it with fresh seeds",
+    confirm="confirm it with fresh seeds (`lupi compare --confirm`)",
     plan="plan the seeds for the smallest gain that matters (`lupi plan`)",
 )
 
@@ -81,6 +81,7 @@ def statement(
     rule: Rule,
     progress: str = "",
     voice: Voice = ABOUT_XSTAR,
+    confirmation: Summary | None = None,
 ) -> Statement:
     """Return the verdict in words.
 
@@ -94,6 +95,7 @@ def statement(
         rule: The rule they were judged by.
         progress: Why the verdict is preliminary, such as `5 of 8 seeds`; empty if it is not.
         voice: How to refer to what is judged.
+        confirmation: Fresh seeds for the arm that helps and its controls, judged.
     """
     candidates = [arm for arm in arms if is_candidate(arm)]
     if not candidates:
@@ -105,17 +107,43 @@ def statement(
     if not any(cell.n_seeds for arm in arms for cell in arm.cells):
         text = "No verdict yet: no planned run has a score."
         return Statement(text, "", text)
-    found = _subject(candidates)
+    found = find_subject(candidates)
     numbers = _Numbers(found.cell, {arm.name: arm for arm in arms}, metric, reference)
     headline, advice = _in_short(found, numbers, voice)
     if progress:
         headline = f"Preliminary ({progress}). {headline}"
         advice = "Wait for the planned runs before you decide."
     exact = _exact(found, metric, reference, rule, voice)
-    return Statement(headline, advice, exact, tuple(_notes(found, rule, voice)))
+    fresh = None if confirmation is None else _same_question(found, confirmation)
+    is_confirmed = None
+    if fresh is not None and confirmation is not None:
+        n_planned, n_finished = confirmation.n_planned, confirmation.n_finished
+        if n_finished < n_planned:
+            exact += f" Confirmation on fresh seeds: {n_finished} of {count(n_planned, 'run')}."
+        else:
+            is_confirmed = fresh.word == "helps"
+            start = "Confirmed" if is_confirmed else "Not confirmed"
+            seeds = count(fresh.cell.n_seeds, "fresh seed")
+            exact += f" {start} on {seeds}: {_exact(fresh, metric, reference, rule, voice)}"
+        if is_confirmed is False and not progress:
+            advice = "Recommended: do not rely on it; fresh seeds did not confirm it."
+    notes = tuple(_notes(found, rule, voice, is_confirmed))
+    return Statement(headline, advice, exact, notes, is_confirmed)
 
 
-def _subject(candidates: Sequence[ArmSummary]) -> Subject:
+def _same_question(found: Subject, confirmation: Summary) -> Subject | None:
+    """Return the same arm at the same size on fresh seeds; None if they are of another question."""
+    for arm in confirmation.arms:
+        for cell in (*arm.cells, arm.overall):
+            if cell is None or arm.name != found.arm.name or found.word != "helps":
+                continue
+            if (cell.size, cell.sizes) == (found.cell.size, found.cell.sizes):
+                return Subject(cast(Answer, cell.verdict), arm, cell, 1, 1)
+    return None
+
+
+def find_subject(candidates: Sequence[ArmSummary]) -> Subject:
+    """Return what to speak of: the most informative verdict, and the arm that shows it best."""
     word = next(w for w in MOST_INFORMATIVE_FIRST if any(_with(w, arm) for arm in candidates))
     arm = max(candidates, key=lambda arm: (len(_with(word, arm)), _total_gain(word, arm)))
     same = [candidate for candidate in candidates if _with(word, candidate)]
@@ -376,7 +404,7 @@ def _elsewhere(arm: ArmSummary, told: Answer) -> str:
     return "".join(f"; {word} at {at_sizes(sizes)}" for word, sizes in by_word.items() if sizes)
 
 
-def _notes(found: Subject, rule: Rule, voice: Voice) -> Iterator[str]:
+def _notes(found: Subject, rule: Rule, voice: Voice, is_confirmed: bool | None) -> Iterator[str]:
     """Yield what the numbers can't say."""
     cell, word = found.cell, found.word
     n_seeds = min((d.n_pairs for d in cell.differences), default=0)
@@ -387,15 +415,15 @@ def _notes(found: Subject, rule: Rule, voice: Voice) -> Iterator[str]:
             f"{count(n_seeds, 'seed')} without a failure can't exclude that up to {rate:.0f} % of "
             "runs fail"
         )
+    reasons = []
     if word == "helps" and found.n_arms > 1:
+        reasons.append(f"{found.arm.name} was chosen among {found.n_arms} arms by these scores")
+    if word in ("helps", "hurts") and len(rule.looks.counts) > 1:
+        reasons.append("the comparison could stop as soon as it was decided")
+    if reasons and not is_confirmed:
         yield (
-            f"{found.arm.name} was chosen among {found.n_arms} arms by these scores, so its gain "
-            f"is probably overstated; {voice.confirm}"
-        )
-    elif word in ("helps", "hurts") and len(rule.looks.counts) > 1:
-        yield (
-            "the comparison could stop as soon as it was decided, so the difference is probably "
-            f"overstated; {voice.confirm}"
+            f"the difference is probably overstated, because {' and '.join(reasons)}; "
+            f"{voice.confirm}"
         )
 
 

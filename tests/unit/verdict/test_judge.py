@@ -146,6 +146,38 @@ def test_a_missing_run_costs_a_seed_and_not_a_look() -> None:
     assert any(warning.startswith("missing runs: noise 1") for warning in judgement.warnings)
 
 
+def test_questions_are_asked_in_their_order() -> None:
+    scores = columns(6, more={f"other{i}": 0.001 * i for i in range(6)})
+    methods = ["ours", *(f"other{i}" for i in range(6))]
+    options = {"method": methods, "controls": ["plain"]}
+    freely = judge(scores, **options).arms[2]
+    asked = judge(scores, **options, questions=["ours@mean", "ours@400", "other0@100"]).arms[2]
+    assert asked.overall.p_value <= freely.overall.p_value
+    assert asked.overall.verdict == asked.cells[2].verdict == "helps"
+    stopped = judge(scores, **options, questions=["other0@100"])
+    assert set(stopped.verdicts.values()) & {"helps", "better than plain only"} == set()
+
+
+@pytest.mark.parametrize(
+    ("questions", "message"),
+    [
+        (["our@100"], "no arm is called `our`"),
+        (["ours"], "give the size"),
+        (["ours@300"], "the sizes are 100, 200, 400"),
+        (["ours@100", "ours@100"], "each question once"),
+    ],
+)
+def test_questions_that_do_not_exist_are_refused(questions: list[str], message: str) -> None:
+    with pytest.raises(LupiError, match=message):
+        judge(questions=questions)
+
+
+def test_wide_gaps_between_sizes_are_said() -> None:
+    wide = judge(columns(sizes={100: 0.5, 800: 0.6})).warnings
+    assert any("wide gaps (between n = 100 and 800)" in warning for warning in wide)
+    assert not any("wide gaps" in warning for warning in judge().warnings)
+
+
 def test_overlap_widens() -> None:
     alone, shared = judge(), judge(design=lupi.Design(n_pool=500, test="fixed"))
     widths = [judged.arms[-1].cells[-1].deciding.interval for judged in (alone, shared)]

@@ -113,6 +113,30 @@ def test_clear_comparisons_cost_each_other_nothing() -> None:
     )
 
 
+def test_a_planned_order_tests_questions_one_by_one() -> None:
+    rows = family_of(1.2, 9, 8, seed=3)
+    rows[1] = rows[0] - 0.1
+    alone_first, alone_second = (alone(row, share=0.8) for row in rows[:2])
+    together = flip_signs(rows, [(8, 0.8)])
+    tested = flip_signs(rows, [(8, 0.8)], order=[0, 1])
+    assert tested[0].p_better == alone_first.p_better < together[0].p_better
+    assert tested[1].p_better == alone_second.p_better >= tested[0].p_better
+    assert all(test.p_better >= tested[1].p_better for test in tested[2:])
+    # One that is not claimed ends the sequence, however clear the others are.
+    stopped = flip_signs(rows, [(8, 0.8)], order=[5])
+    assert min(test.p_better for test in stopped) >= stopped[5].p_better > ALPHA / 2
+
+
+def test_a_planned_order_keeps_the_error() -> None:
+    rng = np.random.default_rng(7)
+    looks = Looks((6, 9)).reached(9)
+    wrong = 0
+    for _ in range(300):
+        tested = flip_signs(rng.normal(size=(4, 9)), looks, order=[2, 0])
+        wrong += any(min(test.p_better, test.p_worse) <= ALPHA / 2 for test in tested)
+    assert wrong / 300 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)
+
+
 def test_one_diverged_run_of_a_control_does_not_hide_that_it_is_beaten() -> None:
     rng = np.random.default_rng(1)
     rows = 5 + rng.normal(size=(6, 8))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lupi.records import Design, Metric
+from lupi.records import Design, Looks, Metric
 from lupi.verdict.summary import summarise, to_json
 
 from .comparisons import around, comparison, result
@@ -189,6 +189,14 @@ def test_several_methods_are_counted_and_the_best_of_them_is_not_believed_blindl
     words = summarise(comparison(results)).statement
     assert words.exact.startswith("x* helps distillation (1 of 2 arms with this verdict): +10.0")
     assert any("chosen among 2 arms" in note and "fresh seeds" in note for note in words.notes)
+
+
+def test_a_gain_found_by_looking_early_is_said_to_be_overstated() -> None:
+    results = {"no-xstar": {75: around(0.5)}, "het-dropout": {75: around(0.6)}}
+    record = replace(comparison(results), looks=Looks((6, 8)))
+    notes = summarise(record).statement.notes
+    assert any("could stop as soon as it was decided" in note for note in notes)
+    assert not any("overstated" in n for n in summarise(comparison(results)).statement.notes)
 
 
 def test_failures_that_clean_seeds_can_not_exclude_are_said() -> None:

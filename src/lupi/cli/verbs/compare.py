@@ -27,6 +27,7 @@ def compare(
     xstar_fracs: options.XstarFracs = None,
     until_decided: options.UntilDecided = False,
     max_seeds: options.MaxSeeds = None,
+    confirm: options.Confirm = False,
     set_: options.Sets = None,
     allow: options.Allow = None,
     device: options.Device = None,
@@ -71,6 +72,11 @@ def compare(
 
     Example: `lupi compare mine.yaml --until-decided --max-seeds 20`
 
+    The gain of an arm that was chosen by its score is overstated. With --confirm, the arm that
+    helps and its controls are trained on fresh seeds, and judged on these alone.
+
+    Example: `lupi compare mine.yaml --confirm`
+
     On several machines, with records and data in a shared folder:
 
     Example: `lupi compare mine.yaml --engine ray --address auto`
@@ -89,7 +95,7 @@ def compare(
         return
     budget = options.seed_budget(until_decided, max_seeds)
     does = engines.make_engine(engine, workers, address, cpus, gpus, memory, minutes, sbatch)
-    compare_and_print(raw, out, does, as_json, quiet, budget, tensorboard)
+    compare_and_print(raw, out, does, as_json, quiet, budget, tensorboard, confirm)
 
 
 def compare_and_print(
@@ -100,6 +106,7 @@ def compare_and_print(
     quiet: bool,
     until_decided: bool | int = False,
     tensorboard: bool = False,
+    confirm: bool = False,
 ) -> None:
     """Run a comparison as `lupi.compare` does, and print its verdict."""
     from lupi.interface.compare import seed_budget
@@ -110,7 +117,9 @@ def compare_and_print(
     with silenced(quiet):
         with resumable():
             budget = seed_budget(until_decided)
-            result = run_comparison(raw, out, engine, budget, command, tensorboard=tensorboard)
+            result = run_comparison(
+                raw, out, engine, budget, command, tensorboard=tensorboard, confirm=confirm
+            )
         print_verdict(result, as_json)
         print_message(f"report: {result.folder / 'report.html'}")
         if find_task(raw["task"]["name"]).Settings.student_command is None:
