@@ -16,8 +16,8 @@ from scipy import stats
 
 import lupi
 from lupi.design import Design, Looks
-from lupi.verdict.api import Judgement
-from lupi.verdict.rule import Judged, Question, judge_family
+from lupi.verdict.results import Answer, Judgement
+from lupi.verdict.rule import Question, judge_family
 from lupi.verdict.statistics import ALPHA, flip_signs
 
 Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ def judge(
     looks: Sequence[tuple[int, float]],
     correlation: float = 0.0,
     order: Sequence[int] = (),
-) -> list[Judged]:
+) -> list[Answer]:
     """Judge scores (arm, size, seed), methods first, with the mean over sizes."""
     methods, controls = scores[: shape.n_arms], scores[shape.n_arms :]
     names = tuple(map(str, range(shape.n_controls)))

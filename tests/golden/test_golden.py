@@ -18,7 +18,7 @@ from lupi.report.tables import FORMATS
 from lupi.report.terminal import summary_table
 from lupi.verdict.results import Summary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import summarise, to_json
+from lupi.verdict.summary import summarise
 from made_records import ARMS, drop_results, make_records
 
 HERE = Path(__file__).parent
@@ -77,7 +77,7 @@ def test_terminal_text(case: tuple[str, Summary]) -> None:
 
 def test_summary_json(case: tuple[str, Summary]) -> None:
     name, summary = case
-    text = json.dumps(rounded(to_json(summary)), indent=1, sort_keys=True) + "\n"
+    text = json.dumps(rounded(summary.to_dict()), indent=1, sort_keys=True) + "\n"
     check(HERE / f"{name}.json", text)
 
 

@@ -32,7 +32,7 @@ from lupi.ship.pick import pick_run
 from lupi.ship.predictor import load_predictor
 from lupi.train.finished import read_finished
 from lupi.train.run import run
-from lupi.verdict.summary import summarise, to_json
+from lupi.verdict.summary import summarise
 from lupi_paper.translation.saved import load_translator
 from made_records import ARMS, make_records
 from made_runs import run_from
@@ -95,7 +95,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def report(folder: Path, page: bool) -> None:
     record = read_comparison(folder)
     summary = summarise(record)
-    json.dumps(to_json(summary), allow_nan=False)
+    json.dumps(summary.to_dict(), allow_nan=False)
     summary_table(summary)
     if page:
         render(record, summary).encode("utf-8", "replace")

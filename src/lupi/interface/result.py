@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from lupi.files import write_text
 from lupi.records import ComparisonRecord, RunRecord, read_comparison
 from lupi.report.outcome import outcome
-from lupi.verdict.api import Judgement
 from lupi.verdict.results import Summary, Verdict
-from lupi.verdict.roles import is_candidate
-from lupi.verdict.summary import summarise, to_json
+from lupi.verdict.summary import summarise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +34,7 @@ class Comparison:
 
     @cached_property
     def summary(self) -> Summary:
-        """All judgements as data."""
+        """All verdicts and numbers, as `lupi.judge` returns them, and facts about the runs."""
         return summarise(self.record)
 
     @property
@@ -52,7 +50,7 @@ class Comparison:
     @property
     def verdicts(self) -> dict[tuple[str, int], Verdict]:
         """Verdict for each arm that trains with x*, at each size."""
-        return self.judgement.verdicts
+        return self.summary.verdicts
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -73,22 +71,6 @@ class Comparison:
         """Whether every planned run has a result."""
         return len(self.record.finished) == len(self.record.runs)
 
-    @cached_property
-    def judgement(self) -> Judgement:
-        """Differences to every control with intervals and p-values, as `lupi.judge` returns."""
-        summary = self.summary
-        return Judgement(
-            statement=summary.statement,
-            metric=summary.metric,
-            higher_is_better=summary.higher_is_better,
-            reference=summary.reference,
-            methods=tuple(arm.name for arm in summary.arms if is_candidate(arm)),
-            alpha=summary.alpha,
-            looks=summary.looks,
-            arms=summary.arms,
-            warnings=summary.warnings,
-        )
-
     def to_frame(self) -> "pd.DataFrame":
         """Return one row per planned run: arm, size, seed, score (on test rows), all metrics.
 
@@ -108,7 +90,7 @@ class Comparison:
         outlook = next((fact.text for fact in self.record.facts if fact.about == "outlook"), None)
         return {
             "verdict": self.verdict,
-            **to_json(self.summary),
+            **self.summary.to_dict(),
             "facts": facts,
             "outlook": outlook,
             "advice": self.advice,
@@ -121,7 +103,7 @@ class Comparison:
             return ["Runs are missing: run the same command again to resume."]
         state = outcome(self.summary).state
         ship = "Train the student to ship on all labels: lupi export --refit."
-        if state in ("helps", "mixed"):
+        if state in ("helps", "mixed") and self.summary.statement.is_confirmed is not False:
             return [ship]
         if state in ("undecided", "no detectable difference", "underpowered"):
             return ["More seeds may decide it: lupi compare --until-decided.", ship]
@@ -245,7 +227,7 @@ class Comparison:
         """Return verdict, table and warnings for a notebook."""
         page = self.folder / "report.html"
         link = f'<p><a href="{escape(str(page))}">{escape(str(page))}</a></p>'
-        return f"<h4>{escape(self.verdict)}</h4>{self.judgement._repr_html_()}{link}"
+        return f"<h4>{escape(self.verdict)}</h4>{self.summary._repr_html_()}{link}"
 
 
 def _last_line(text: str) -> str:

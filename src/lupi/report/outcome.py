@@ -4,11 +4,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from lupi.verdict.results import Answer, Summary, Verdict
+from lupi.verdict.results import Summary, Verdict, XstarVerdict
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.words import MOST_INFORMATIVE_FIRST
 
-State = Answer | Literal["mixed", "incomplete", "nothing to judge"]
+State = XstarVerdict | Literal["mixed", "incomplete", "nothing to judge"]
 
 LABELS: dict[State, str] = {
     "helps": "x* helps",

@@ -1,10 +1,8 @@
 """`lupi.judge`: judge any scores. Needs neither torch nor pandas."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from html import escape
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from lupi.design import Design, Looks
 from lupi.errors import LupiError
@@ -12,18 +10,13 @@ from lupi.records import Arm, Metric
 from lupi.settings import unknown_name
 from lupi.verdict.cautions import score_cautions
 from lupi.verdict.frames import Columns, checked_unit, read_columns, to_scores
-from lupi.verdict.results import ArmSummary, Cell, LabelSaving, Statement, Verdict
+from lupi.verdict.results import Judgement
 from lupi.verdict.roles import parse_questions
 from lupi.verdict.rule import Rule, judge_arms
 from lupi.verdict.statistics import ALPHA
 from lupi.verdict.summary import preliminary
-from lupi.verdict.units import difference, interval, lower_is_better, p_value
-from lupi.verdict.words import about_methods, statement
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-HEADS = ("arm", "n", "seeds", "mean", "verdict", "against", "difference", "95 % interval", "p")
+from lupi.verdict.units import lower_is_better
+from lupi.verdict.words import statement
 
 
 def judge(
@@ -40,7 +33,7 @@ def judge(
     design: Design | None = None,
     size: int | None = None,
     columns: Mapping[str, str] | None = None,
-) -> "Judgement":
+) -> Judgement:
     """Judge whether a method is better than each of its controls.
 
     Differences are paired over seeds and tested by flipping the signs of whole seeds, for all
@@ -109,14 +102,13 @@ def judge(
         reference,
         rule,
         preliminary(found.n_seen, rule.looks),
-        about_methods(reference),
+        about_xstar=False,
     )
     return Judgement(
         statement=words,
         metric=named,
         higher_is_better=is_higher,
         reference=reference,
-        methods=tuple(methods),
         alpha=ALPHA,
         looks=rule.looks.counts,
         arms=judged,
@@ -195,138 +187,3 @@ def _looks(given: int | Sequence[int] | Looks | None, n_seeds: int) -> Looks:
     if not counts or not is_counts or any(a >= b for a, b in pairwise(counts)):
         raise LupiError(f"looks: expected increasing numbers of seeds, got {list(counts)}")
     return Looks(counts)
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Judged scores, to print or to show in a notebook."""
-
-    statement: Statement
-    metric: str
-    higher_is_better: bool
-    reference: str
-    methods: tuple[str, ...]
-    alpha: float
-    looks: tuple[int, ...]
-    """Numbers of seeds at which results are inspected."""
-    arms: tuple[ArmSummary, ...]
-    """Every arm, with all its numbers at each size."""
-    warnings: tuple[str, ...]
-
-    @property
-    def headline(self) -> str:
-        """What was found, and what to do about it."""
-        return f"{self.statement.headline} {self.statement.advice}".strip()
-
-    @property
-    def verdicts(self) -> dict[tuple[str, int], Verdict]:
-        """The verdict on each method at each size."""
-        return {
-            (arm.name, cell.size): cell.verdict
-            for arm in self.arms
-            if arm.name in self.methods
-            for cell in arm.cells
-            if cell.verdict != "not run"
-        }
-
-    @property
-    def verdicts_over_sizes(self) -> dict[str, Verdict]:
-        """The verdict on the mean over sizes of each method; empty with one size."""
-        return {arm.name: arm.overall.verdict for arm in self.arms if arm.overall is not None}
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row per arm, size and control, with unrounded numbers."""
-        return [row for arm in self.arms for cell in arm.cells for row in _rows(arm, cell)]
-
-    def to_frame(self) -> "pd.DataFrame":
-        """Return `rows` as a DataFrame (needs pandas)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain types, for JSON."""
-        return {"headline": self.headline, **asdict(self)}
-
-    def __str__(self) -> str:
-        """Return the verdict, a table, notes and warnings."""
-        table = [HEADS, *self._lines()]
-        widths = [max(len(line[i]) for line in table) for i in range(len(HEADS))]
-        lines = [
-            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-            for line in table
-        ]
-        marked = [f"! {warning}" for warning in self.warnings]
-        words = self.statement
-        return "\n".join([self.headline, words.exact, "", *lines, *words.notes, *marked])
-
-    def _repr_html_(self) -> str:
-        """Return the same for a notebook."""
-        head = "".join(f"<th>{escape(text)}</th>" for text in HEADS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in line) + "</tr>"
-            for line in self._lines()
-        )
-        words = self.statement
-        below = "".join(f"<p>{escape(text)}</p>" for text in (*words.notes, *self.warnings))
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        above = f"<p><b>{escape(self.headline)}</b></p><p>{escape(words.exact)}</p>"
-        return f"{above}{table}{below}"
-
-    def _lines(self) -> Iterator[tuple[str, ...]]:
-        """Yield a line for each arm and size, with the deciding difference."""
-        for arm in self.arms:
-            for cell in (*arm.cells, *([arm.overall] if arm.overall else [])):
-                if cell.mean is None:
-                    continue
-                numbers = ("", "", "", "")
-                if cell.deciding is not None:
-                    numbers = (
-                        cell.deciding.other,
-                        difference(cell.deciding.mean, self.metric),
-                        interval(cell.deciding.interval, self.metric),
-                        p_value(cell.deciding.p_value),
-                    )
-                size = "mean" if cell.sizes else str(cell.size) if cell.size else ""
-                mean = f"{cell.mean:.4g}"
-                yield (arm.name, size, str(cell.n_seeds), mean, cell.verdict, *numbers)
-
-
-def _rows(arm: ArmSummary, cell: Cell) -> Iterator[dict[str, Any]]:
-    outlook = cell.outlook
-    start = {
-        "arm": arm.name,
-        "size": cell.size,
-        "n_seeds": cell.n_seeds,
-        "mean": cell.mean,
-        "verdict": cell.verdict,
-        "leaning": outlook.leaning if outlook else None,
-        "more_seeds": outlook.more_seeds if outlook else None,
-    }
-    if not cell.differences:
-        yield start
-    for found in cell.differences:
-        yield {
-            **start,
-            "against": found.other,
-            "is_deciding": found.other == cell.deciding_control,
-            "difference": found.mean,
-            "low": found.interval[0],
-            "high": found.interval[1],
-            "p_value": found.p_value,
-            "n_pairs": found.n_pairs,
-            **_saving(cell, found.other),
-        }
-
-
-def _saving(cell: Cell, other: str) -> dict[str, Any]:
-    found: LabelSaving | None = next(
-        (s for s in (cell.label_saving, cell.label_saving_control) if s and s.other == other),
-        None,
-    )
-    low, high = (found.interval if found else None) or (None, None)
-    return {
-        "label_saving": found.factor if found else None,
-        "label_saving_low": low,
-        "label_saving_high": high,
-    }

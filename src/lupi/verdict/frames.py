@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lupi.errors import LupiError
-from lupi.verdict.scores import Runs, Scores
+from lupi.verdict.scores import LARGEST, Runs, Scores
 from lupi.verdict.units import canonical, in_percent, is_at_most_one, is_share
 
 REQUIRED = ("arm", "seed", "score")
@@ -17,8 +17,6 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "score": ("value", "test_score"),
     "size": ("n_train", "train_size", "n", "n_labels"),
 }
-LARGEST = 1e100
-"""A score beyond this counts as non-finite."""
 
 Columns = dict[str, list[Any]]
 

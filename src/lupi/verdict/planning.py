@@ -10,10 +10,9 @@ The simulated comparisons are judged by the test of `statistics.py`.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -22,10 +21,10 @@ from scipy import special
 from lupi.design import Looks
 from lupi.errors import LupiError
 from lupi.records import Arm, ComparisonRecord
-from lupi.verdict.roles import controls, is_candidate
+from lupi.verdict.roles import Key, controls, is_candidate
 from lupi.verdict.scores import Scores, read_scores
 from lupi.verdict.statistics import SEED, Floats, seeds_needed, simulated_claims
-from lupi.verdict.summary import rule_of
+from lupi.verdict.summary import mean_seconds, rule_of
 from lupi.verdict.units import count
 
 CONFIDENCE = 0.8
@@ -127,8 +126,9 @@ def plan_seeds(record: ComparisonRecord, gain: float, power: float) -> SeedPlan:
     if not candidates:
         raise LupiError("nothing to plan: no arm trains with the real x* and predicts without it")
     rows = [row for arm in candidates for row in _plan_arm(arm, record, scores, gain, power)]
+    known = mean_seconds(record)
     seconds = {
-        (arm.name, size): _seconds(record, arm.name, size)
+        (arm.name, size): _seconds(known, arm.name, size)
         for arm in record.arms
         for size in scores.sizes
     }
@@ -302,17 +302,13 @@ def _spread(names: Sequence[str], size: int, scores: Scores) -> Spread | None:
     return Spread(size, math.sqrt((rest**2).sum() / freedom), len(seeds), freedom)
 
 
-def _seconds(record: ComparisonRecord, arm: str, size: int) -> float:
+def _seconds(known: Mapping[Key, float], arm: str, size: int) -> float:
     """Return the mean time of a run; without finished runs, estimate it from the nearest size."""
-    times: dict[int, list[float]] = {}
-    for run in record.finished:
-        if run.plan.arm == arm:
-            rows, _ = run.metrics()
-            times.setdefault(run.plan.size, []).append(sum(row.get("seconds", 0) for row in rows))
+    times = {n: seconds for (name, n), seconds in known.items() if name == arm}
     if not times:
         return 0.0
     nearest = _nearest(times, size)
-    return fmean(times[nearest]) * max(1.0, size / nearest)
+    return times[nearest] * max(1.0, size / nearest)
 
 
 def _most(seeds: Sequence[int | None]) -> int | None:

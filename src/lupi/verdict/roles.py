@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from lupi.errors import LupiError
 from lupi.records import Arm
 from lupi.settings import unknown_name
-from lupi.verdict.results import ArmSummary
 
 REFERENCE_METHOD = "no-xstar"
 MEAN = -1
@@ -27,7 +26,7 @@ def find_reference(arms: Sequence[Arm]) -> Arm:
     )
 
 
-def is_candidate(arm: Arm | ArmSummary) -> bool:
+def is_candidate(arm: Arm) -> bool:
     """Whether this arm can show that x* helps: it trains with the real x* and predicts without."""
     is_fair = not arm.sees_xstar_at_test and not arm.classical
     return arm.uses_xstar and arm.control == "real" and is_fair

@@ -25,16 +25,24 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from lupi.design import Design, Looks
 from lupi.records import Arm
 from lupi.verdict.labels import label_saving
-from lupi.verdict.results import ArmSummary, Cell, Difference, LabelSaving, Outlook, Verdict
+from lupi.verdict.results import (
+    Answer,
+    ArmSummary,
+    Cell,
+    Difference,
+    LabelSaving,
+    Outlook,
+    Verdict,
+)
 from lupi.verdict.roles import MEAN, Key, is_candidate
 from lupi.verdict.scores import Scores
 from lupi.verdict.statistics import (
@@ -88,22 +96,6 @@ class Question:
     collapsed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The answer to a question."""
-
-    verdict: Verdict
-    differences: tuple[Difference, ...]
-    deciding_control: str | None
-    """The control that decides: for "helps" the smallest gain, for "hurts" the smallest loss, for
-    "worse than a control" the clearest loss, otherwise the smallest gain of those not beaten."""
-    absent: tuple[str, ...]
-    """Controls without a common seed."""
-    reason: str | None
-    """Why there is no claim, where the number of seeds is not the only reason."""
-    outlook: Outlook | None
-
-
 def judge_arms(
     scores: Scores, arms: Sequence[Arm], rivals: Mapping[str, Sequence[str]], rule: Rule
 ) -> tuple[ArmSummary, ...]:
@@ -119,18 +111,11 @@ def judge_arms(
     judged = judge_questions(scores, arms, rivals, rule)
     return tuple(
         ArmSummary(
-            name=arm.name,
-            method=arm.method,
-            control=arm.control,
-            uses_xstar=arm.uses_xstar,
-            sees_xstar_at_test=arm.sees_xstar_at_test,
-            xstar_frac=arm.xstar_frac,
-            family=arm.family,
+            **asdict(arm),
             cells=tuple(
                 _cell((arm.name, size), judged, rivals, scores, rule) for size in scores.sizes
             ),
-            classical=arm.classical,
-            overall=_overall(arm.name, judged, rivals, scores, rule),
+            overall=_overall(arm.name, judged, scores, rule),
         )
         for arm in arms
     )
@@ -138,7 +123,7 @@ def judge_arms(
 
 def judge_questions(
     scores: Scores, arms: Sequence[Arm], rivals: Mapping[str, Sequence[str]], rule: Rule
-) -> dict[Key, Judged]:
+) -> dict[Key, Answer]:
     """Judge every arm that has rivals, at every size with runs and over all sizes."""
     families: dict[str, dict[Key, Question]] = defaultdict(dict)
     for arm in arms:
@@ -152,7 +137,7 @@ def judge_questions(
         if about_xstar and (mean := _mean_question(list(questions.values()))):
             families[""][arm.name, MEAN] = mean
     looks = rule.looks.reached(scores.n_seen)
-    judged: dict[Key, Judged] = {}
+    judged: dict[Key, Answer] = {}
     for family in families.values():
         order = [list(family).index(key) for key in rule.order if key in family]
         judged |= zip(family, judge_family(list(family.values()), looks, order), strict=True)
@@ -161,7 +146,7 @@ def judge_questions(
 
 def judge_family(
     questions: Sequence[Question], looks: Reached, order: Sequence[int] = ()
-) -> list[Judged]:
+) -> list[Answer]:
     """Answer a family of questions with one test, those in `order` first and one by one."""
     pairs = [
         (i, name)
@@ -231,7 +216,7 @@ def _margin(reference: str, size: int, scores: Scores, rule: Rule) -> float:
     return default_margin(rule.metric, fmean(plain) if plain else 0.0)
 
 
-def _judge(question: Question, tests: Mapping[str, PairedTest], looks: Reached) -> Judged:
+def _judge(question: Question, tests: Mapping[str, PairedTest], looks: Reached) -> Answer:
     """Answer a question, given the tests of its differences."""
     absent = tuple(name for name in question.controls if name not in tests)
     word = _word(question, tests)
@@ -251,8 +236,16 @@ def _judge(question: Question, tests: Mapping[str, PairedTest], looks: Reached) 
         for name, test in tests.items()
     )
     deciding = _deciding(word, tests, outlook)
-    reason = _reason(word, question, tests, absent, looks)
-    return Judged(word, differences, deciding, absent, reason, outlook)
+    return Answer(
+        word,
+        differences,
+        deciding,
+        next((d.p_value for d in differences if d.other == deciding), None),
+        absent,
+        _reason(word, question, tests, absent, looks),
+        outlook,
+        question.margin,
+    )
 
 
 def _word(question: Question, tests: Mapping[str, PairedTest]) -> Verdict:
@@ -389,15 +382,21 @@ def _finite(end: float) -> float | None:
 
 def _cell(
     key: Key,
-    judged: Mapping[Key, Judged],
+    judged: Mapping[Key, Answer],
     rivals: Mapping[str, Sequence[str]],
     scores: Scores,
     rule: Rule,
 ) -> Cell:
-    arm, size = key
-    runs = scores.runs[key]
+    """Return one arm at one size."""
+    runs, (arm, size) = scores.runs[key], key
     values = list(runs.scores.values())
-    cell = Cell(
+    answer = judged.get(key) or Answer("reference" if runs.is_planned else "not run")
+    reference = rivals[arm][0] if key in judged else None
+    saving, saving_control = (
+        _saving(key, other, answer, scores, rule) for other in (reference, answer.deciding_control)
+    )
+    return Cell(
+        **_fields(answer),
         size=size,
         n_seeds=len(values),
         mean=fmean(values) if values else None,
@@ -405,47 +404,19 @@ def _cell(
         n_diverged=runs.n_diverged,
         n_collapsed=runs.n_collapsed,
         n_missing=runs.n_missing,
-        verdict="reference" if runs.is_planned else "not run",
+        label_saving=saving,
+        label_saving_control=None if answer.deciding_control == reference else saving_control,
         scope=rule.design.scope(size) if rule.design else None,
         scores=dict(runs.scores),
         recorded={name: fmean(values) for name, values in runs.recorded.items()},
     )
-    if key not in judged:
-        return cell
-    found, reference = judged[key], rivals[arm][0]
-    saving, saving_control = (
-        _saving(key, other, found, scores, rule) for other in (reference, found.deciding_control)
-    )
-    return replace(
-        _answered(cell, found),
-        label_saving=saving,
-        label_saving_control=None if found.deciding_control == reference else saving_control,
-        margin=_margin(reference, size, scores, rule),
-    )
 
 
-def _answered(cell: Cell, found: Judged) -> Cell:
-    return replace(
-        cell,
-        verdict=found.verdict,
-        p_value=next(
-            (d.p_value for d in found.differences if d.other == found.deciding_control), None
-        ),
-        differences=found.differences,
-        deciding_control=found.deciding_control,
-        absent=found.absent,
-        reason=found.reason,
-        outlook=found.outlook,
-    )
+def _fields(answer: Answer) -> dict[str, Any]:
+    return {field.name: getattr(answer, field.name) for field in fields(answer)}
 
 
-def _overall(
-    arm: str,
-    judged: Mapping[Key, Judged],
-    rivals: Mapping[str, Sequence[str]],
-    scores: Scores,
-    rule: Rule,
-) -> Cell | None:
+def _overall(arm: str, judged: Mapping[Key, Answer], scores: Scores, rule: Rule) -> Cell | None:
     """Return the answer for the mean over the sizes, on the seeds that have all of them."""
     if (arm, MEAN) not in judged:
         return None
@@ -459,24 +430,19 @@ def _overall(
         for seed in scores.common_seeds(*((arm, size) for size in sizes))
     }
     correlation = max(rule.correlation(size) for size in sizes)
-    cell = Cell(
+    return Cell(
+        **_fields(judged[arm, MEAN]),
         size=0,
         n_seeds=len(values),
         mean=fmean(values.values()) if values else None,
         interval=mean_interval(list(values.values()), correlation),
-        n_diverged=0,
-        n_collapsed=0,
-        n_missing=0,
-        verdict="reference",
         scores=values,
-        margin=fmean(_margin(rivals[arm][0], size, scores, rule) for size in sizes),
         sizes=tuple(sizes),
     )
-    return _answered(cell, judged[arm, MEAN])
 
 
 def _saving(
-    key: Key, other: str | None, found: Judged, scores: Scores, rule: Rule
+    key: Key, other: str | None, found: Answer, scores: Scores, rule: Rule
 ) -> LabelSaving | None:
     """Compare an arm with the learning curve of another, on the seeds with complete curves."""
     if other is None:

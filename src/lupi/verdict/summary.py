@@ -1,10 +1,7 @@
 """From the records of a comparison to its summary, and to the runs that open questions need."""
 
-import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from statistics import fmean
-from typing import Any
 
 from lupi.design import Looks
 from lupi.records import ComparisonRecord, PlannedRun
@@ -98,13 +95,6 @@ def _order(record: ComparisonRecord) -> tuple[Key, ...]:
     arms = [arm.name for arm in record.arms if is_candidate(arm)]
     sizes = sorted({run.plan.size for run in record.runs})
     return tuple(parse_questions(given, arms, sizes)) if isinstance(given, list) else ()
-
-
-def to_json(summary: Summary) -> dict[str, Any]:
-    """Return the summary in plain JSON types; non-finite numbers are an error."""
-    document = {"headline": summary.headline, **asdict(summary)}
-    found: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
-    return found
 
 
 def find_winner(record: ComparisonRecord) -> tuple[str, tuple[int, ...]] | None:

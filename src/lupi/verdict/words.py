@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import cast, get_args
 
 from lupi.records import Metric
-from lupi.verdict.results import Answer, ArmSummary, Cell, LabelSaving, Statement, Summary
+from lupi.verdict.results import ArmSummary, Cell, LabelSaving, Statement, Summary, XstarVerdict
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.rule import Rule
 from lupi.verdict.statistics import ALPHA
@@ -24,47 +24,14 @@ from lupi.verdict.units import (
     unit_in_words,
 )
 
-MOST_INFORMATIVE_FIRST: tuple[Answer, ...] = get_args(Answer)
-CLAIMS: tuple[Answer, ...] = ("helps", "hurts", "worse than a control", "better than plain only")
-
-
-@dataclass(frozen=True, slots=True)
-class Voice:
-    """How sentences refer to what is judged."""
-
-    is_about_xstar: bool
-    plain: str
-    """What the reference is called."""
-    add_seeds: str
-    confirm: str
-    plan: str
-
-
-ABOUT_XSTAR = Voice(
-    is_about_xstar=True,
-    plain="the plain model",
-    add_seeds="run the comparison with more seeds",
-    confirm="confirm it with fresh seeds (`lupi compare --confirm`)",
-    plan="plan the seeds for the smallest gain that matters (`lupi plan`)",
-)
-
-
-def about_methods(reference: str) -> Voice:
-    """Return the voice of `lupi.judge`."""
-    return Voice(
-        is_about_xstar=False,
-        plain=reference,
-        add_seeds="add seeds",
-        confirm="confirm it with fresh seeds",
-        plan="decide which gain matters, and add seeds",
-    )
+MOST_INFORMATIVE_FIRST: tuple[XstarVerdict, ...] = get_args(XstarVerdict)
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What a statement is about: one verdict, the arm that shows it best, and one of its cells."""
 
-    word: Answer
+    word: XstarVerdict
     arm: ArmSummary
     cell: Cell
     """The largest size with that verdict; the mean over sizes if no size has it."""
@@ -80,7 +47,7 @@ def statement(
     reference: str,
     rule: Rule,
     progress: str = "",
-    voice: Voice = ABOUT_XSTAR,
+    about_xstar: bool = True,
     confirmation: Summary | None = None,
 ) -> Statement:
     """Return the verdict in words.
@@ -94,7 +61,7 @@ def statement(
         reference: Name of the plain arm.
         rule: The rule they were judged by.
         progress: Why the verdict is preliminary, such as `5 of 8 seeds`; empty if it is not.
-        voice: How to refer to what is judged.
+        about_xstar: Whether arms are judged for x*; otherwise for themselves (`lupi.judge`).
         confirmation: Fresh seeds for the arm that helps and its controls, judged.
     """
     candidates = [arm for arm in arms if is_candidate(arm)]
@@ -109,11 +76,11 @@ def statement(
         return Statement(text, "", text)
     found = find_subject(candidates)
     numbers = _Numbers(found.cell, {arm.name: arm for arm in arms}, metric, reference)
-    headline, advice = _in_short(found, numbers, voice)
+    headline, advice = _in_short(found, numbers, about_xstar)
     if progress:
         headline = f"Preliminary ({progress}). {headline}"
         advice = "Wait for the planned runs before you decide."
-    exact = _exact(found, metric, reference, rule, voice)
+    exact = _exact(found, metric, reference, rule, about_xstar)
     fresh = None if confirmation is None else _same_question(found, confirmation)
     is_confirmed = None
     if fresh is not None and confirmation is not None:
@@ -124,10 +91,10 @@ def statement(
             is_confirmed = fresh.word == "helps"
             start = "Confirmed" if is_confirmed else "Not confirmed"
             seeds = count(fresh.cell.n_seeds, "fresh seed")
-            exact += f" {start} on {seeds}: {_exact(fresh, metric, reference, rule, voice)}"
+            exact += f" {start} on {seeds}: {_exact(fresh, metric, reference, rule, about_xstar)}"
         if is_confirmed is False and not progress:
             advice = "Recommended: do not rely on it; fresh seeds did not confirm it."
-    notes = tuple(_notes(found, rule, voice, is_confirmed))
+    notes = tuple(_notes(found, rule, about_xstar, is_confirmed))
     return Statement(headline, advice, exact, notes, is_confirmed)
 
 
@@ -138,7 +105,7 @@ def _same_question(found: Subject, confirmation: Summary) -> Subject | None:
             if cell is None or arm.name != found.arm.name or found.word != "helps":
                 continue
             if (cell.size, cell.sizes) == (found.cell.size, found.cell.sizes):
-                return Subject(cast(Answer, cell.verdict), arm, cell, 1, 1)
+                return Subject(cast(XstarVerdict, cell.verdict), arm, cell, 1, 1)
     return None
 
 
@@ -150,7 +117,7 @@ def find_subject(candidates: Sequence[ArmSummary]) -> Subject:
     return Subject(word, arm, _with(word, arm)[-1], len(same), len(candidates))
 
 
-def _with(word: Answer, arm: ArmSummary) -> list[Cell]:
+def _with(word: XstarVerdict, arm: ArmSummary) -> list[Cell]:
     """Return the cells with this verdict; the mean over sizes only if no size has it."""
     cells = [cell for cell in arm.cells if cell.verdict == word]
     if not cells and arm.overall is not None and arm.overall.verdict == word:
@@ -158,7 +125,7 @@ def _with(word: Answer, arm: ArmSummary) -> list[Cell]:
     return cells
 
 
-def _total_gain(word: Answer, arm: ArmSummary) -> float:
+def _total_gain(word: XstarVerdict, arm: ArmSummary) -> float:
     return sum(cell.deciding.mean for cell in _with(word, arm) if cell.deciding is not None)
 
 
@@ -204,10 +171,10 @@ class _Numbers:
         return "no score" if mean is None else score_in_words(mean, self.metric.name)
 
 
-def _in_short(found: Subject, numbers: _Numbers, voice: Voice) -> tuple[str, str]:
+def _in_short(found: Subject, numbers: _Numbers, about_xstar: bool) -> tuple[str, str]:
     """Return what was found and what to do about it, for a reader in a hurry."""
     arm, cell, control, reference = found.arm.name, found.cell, numbers.control, numbers.reference
-    what, credit = (f"x* ({arm})", "x*") if voice.is_about_xstar else (arm, arm)
+    what, credit = (f"x* ({arm})", "x*") if about_xstar else (arm, arm)
     absent = ", ".join(cell.absent)
     match found.word:
         case "helps":
@@ -234,23 +201,25 @@ def _in_short(found: Subject, numbers: _Numbers, voice: Voice) -> tuple[str, str
                 f"({numbers.scores(control)[1]} for {control})."
             )
             simpler = control if numbers.is_usable(control) else reference
-            advice = f"use {simpler} if that is simpler, or {voice.add_seeds}"
+            advice = f"use {simpler} if that is simpler, or {_add_seeds(about_xstar)}"
         case "practically the same":
             text = f"{what} makes practically no difference: {numbers.contest()}."
             advice = f"use {reference} if that is simpler"
         case "undecided":
             text = f"{_leaning(cell, what)}: {numbers.contest()}."
-            advice = _more(cell, voice)
+            advice = _more(cell, about_xstar)
         case "no detectable difference":
             text = (
                 f"{what} made no detectable difference: {numbers.contest()}. This does not mean "
                 "that there is none."
             )
-            advice = voice.plan
+            advice = "decide which gain matters, and add seeds"
+            if about_xstar:
+                advice = "plan the seeds for the smallest gain that matters (`lupi plan`)"
         case "underpowered":
             text = f"{arm} can't be judged: {cell.reason}."
             text += f" {_capital(_leaning(cell, what))}." if _leaning(cell, what) else ""
-            advice = _more(cell, voice)
+            advice = _more(cell, about_xstar)
         case "collapsed":
             text = f"{arm} collapsed: it no longer depends on x*, so its score says nothing of x*."
             advice = "change the settings of this arm and run it again"
@@ -281,11 +250,15 @@ def _leaning(cell: Cell, what: str) -> str:
     return f"it is undecided whether {what} {verb}, leaning {cell.outlook.leaning}"
 
 
-def _more(cell: Cell, voice: Voice) -> str:
+def _add_seeds(about_xstar: bool) -> str:
+    return "run the comparison with more seeds" if about_xstar else "add seeds"
+
+
+def _more(cell: Cell, about_xstar: bool) -> str:
     n_more = cell.outlook.more_seeds if cell.outlook else None
     if n_more is None:
-        return voice.add_seeds
-    return f"{voice.add_seeds}: {count(n_more, 'more seed')} can settle it"
+        return _add_seeds(about_xstar)
+    return f"{_add_seeds(about_xstar)}: {count(n_more, 'more seed')} can settle it"
 
 
 def _where(cell: Cell) -> str:
@@ -300,7 +273,7 @@ def _capital(text: str) -> str:
 
 # The exact sentence
 
-ABOUT_XSTAR_EXACTLY: Mapping[Answer, str] = {
+ABOUT_XSTAR_EXACTLY: Mapping[XstarVerdict, str] = {
     "helps": "x* helps {arm}{where}: {numbers} over the closest control",
     "hurts": "x* hurts {arm}{where}: {numbers} against the closest control",
     "worse than a control": "{arm} is worse than a control{where}: {numbers} against",
@@ -314,7 +287,7 @@ ABOUT_XSTAR_EXACTLY: Mapping[Answer, str] = {
         "No detectable difference for {arm}{where}: {numbers} against the closest control"
     ),
 }
-ABOUT_METHODS_EXACTLY: Mapping[Answer, str] = {
+ABOUT_METHODS_EXACTLY: Mapping[XstarVerdict, str] = {
     **ABOUT_XSTAR_EXACTLY,
     "helps": "{arm} is better than every control{where}: {numbers} over the closest",
     "hurts": "{arm} is worse than every control{where}: {numbers} against the closest",
@@ -324,11 +297,11 @@ ABOUT_METHODS_EXACTLY: Mapping[Answer, str] = {
     ),
     "practically the same": "{arm} is practically the same{where}: {numbers} against",
 }
-NAMED: tuple[Answer, ...] = ("worse than a control", "practically the same", "undecided")
+NAMED: tuple[XstarVerdict, ...] = ("worse than a control", "practically the same", "undecided")
 """Verdicts whose phrase ends with the name of the control."""
 
 
-def _exact(found: Subject, metric: Metric, reference: str, rule: Rule, voice: Voice) -> str:
+def _exact(found: Subject, metric: Metric, reference: str, rule: Rule, about_xstar: bool) -> str:
     """Return one sentence whose numbers all come from one comparison."""
     word, arm, cell = found.word, found.arm, found.cell
     name = arm.name
@@ -345,7 +318,7 @@ def _exact(found: Subject, metric: Metric, reference: str, rule: Rule, voice: Vo
         text = f"{word.capitalize()}: {name}{where}: {cell.reason}"
     else:
         note = "" if metric.higher_is_better else " (+ is better)"
-        phrases = ABOUT_XSTAR_EXACTLY if voice.is_about_xstar else ABOUT_METHODS_EXACTLY
+        phrases = ABOUT_XSTAR_EXACTLY if about_xstar else ABOUT_METHODS_EXACTLY
         text = phrases[word].format(
             arm=name,
             where=where,
@@ -363,7 +336,7 @@ def _exact(found: Subject, metric: Metric, reference: str, rule: Rule, voice: Vo
         text += f", {count(told.n_pairs, 'seed')}"
         if word == "helps":
             savings = [cell.label_saving, cell.label_saving_control]
-            text += _labels(savings, {reference: voice.plain})
+            text += _labels(savings, {reference: "the plain model"} if about_xstar else {})
         if cell.absent:
             text += f"; not compared with {', '.join(cell.absent)}"
         if cell.size and rule.design is not None and rule.design.is_whole_pool(cell.size):
@@ -394,7 +367,7 @@ def _factor_interval(saving: LabelSaving) -> str:
     return f" ({low:.1f}x {'or more' if high is None else f'to {high:.1f}x'})"
 
 
-def _elsewhere(arm: ArmSummary, told: Answer) -> str:
+def _elsewhere(arm: ArmSummary, told: XstarVerdict) -> str:
     """Return the sizes with another verdict, so that the sentence hides none."""
     by_word = {
         word: [cell.size for cell in arm.cells if cell.verdict == word]
@@ -404,7 +377,9 @@ def _elsewhere(arm: ArmSummary, told: Answer) -> str:
     return "".join(f"; {word} at {at_sizes(sizes)}" for word, sizes in by_word.items() if sizes)
 
 
-def _notes(found: Subject, rule: Rule, voice: Voice, is_confirmed: bool | None) -> Iterator[str]:
+def _notes(
+    found: Subject, rule: Rule, about_xstar: bool, is_confirmed: bool | None
+) -> Iterator[str]:
     """Yield what the numbers can't say."""
     cell, word = found.cell, found.word
     n_seeds = min((d.n_pairs for d in cell.differences), default=0)
@@ -423,7 +398,7 @@ def _notes(found: Subject, rule: Rule, voice: Voice, is_confirmed: bool | None) 
     if reasons and not is_confirmed:
         yield (
             f"the difference is probably overstated, because {' and '.join(reasons)}; "
-            f"{voice.confirm}"
+            f"confirm it with fresh seeds{' (`lupi compare --confirm`)' * about_xstar}"
         )
 
 

@@ -54,7 +54,7 @@ def test_a_frame_to_a_verdict(done: lupi.Comparison) -> None:
     assert max(map(len, str(done).splitlines())) <= 80
     assert "het-dropout/shuffled" in str(done)
     assert done.to_dict()["n_finished"] == 6
-    assert done.judgement.to_frame()["arm"].nunique() == 3
+    assert done.summary.to_frame()["arm"].nunique() == 3
 
 
 def test_a_row_per_run(done: lupi.Comparison) -> None:

@@ -53,7 +53,7 @@ def arm(
 ) -> ArmSummary:
     method = name.partition("/")[0]
     return ArmSummary(
-        name, method, control, uses_xstar, sees_xstar_at_test, xstar_frac, family, cells
+        name, method, control, uses_xstar, sees_xstar_at_test, xstar_frac, family, cells=cells
     )
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import lupi
-from lupi.verdict.api import Judgement
-from lupi.verdict.results import Cell
+from lupi.verdict.results import Cell, Judgement
 from lupi.verdict.units import difference, interval
 
 N_FRAMES = 300

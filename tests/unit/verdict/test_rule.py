@@ -6,9 +6,9 @@ import pytest
 from lupi.design import Looks
 from lupi.errors import LupiError
 from lupi.records import Arm
-from lupi.verdict.results import Verdict
+from lupi.verdict.results import Answer, Verdict
 from lupi.verdict.roles import controls, find_reference
-from lupi.verdict.rule import Judged, Question, judge_family
+from lupi.verdict.rule import Question, judge_family
 
 from .comparisons import ARMS
 
@@ -31,7 +31,7 @@ def question(
     )
 
 
-def judge(*questions: Question) -> list[Judged]:
+def judge(*questions: Question) -> list[Answer]:
     n_seeds = max(len(row) for q in questions for row in q.differences.values())
     return judge_family(questions, Looks((n_seeds,)).reached(n_seeds))
 

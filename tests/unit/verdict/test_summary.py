@@ -8,7 +8,7 @@ import pytest
 from lupi.errors import LupiError
 from lupi.records import Metric
 from lupi.verdict.results import Verdict
-from lupi.verdict.summary import summarise, to_json
+from lupi.verdict.summary import summarise
 
 from .comparisons import Results, around, cell, comparison, result
 
@@ -187,8 +187,8 @@ def test_without_a_plain_model_there_is_no_verdict() -> None:
 def test_json_is_plain_and_repeatable() -> None:
     results = three_arms(0.5, 0.52, 0.6) | {"oracle": {75: [None] * 8}}
     record = replace(comparison(results), settings={"name": "boxes"}, folder=Path("runs/x"))
-    document = to_json(summarise(record))
-    assert document == to_json(summarise(record))
+    document = summarise(record).to_dict()
+    assert document == summarise(record).to_dict()
     assert document["comparison"] == "boxes"
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     oracle = document["arms"][-1]["cells"][0]

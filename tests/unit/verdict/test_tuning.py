@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 from lupi.records import Candidate, ComparisonRecord, Metric, RunRecord, planned_trials
-from lupi.verdict.summary import summarise, to_json
+from lupi.verdict.summary import summarise
 from lupi.verdict.tuning import choose, judge_tuning
 
 from .comparisons import around, comparison
@@ -79,7 +79,7 @@ def test_the_trials_are_part_of_the_answer() -> None:
     assert (summary.tuning.size, summary.tuning.n_seeds) == (150, 2)
     assert [t.score for t in summary.tuning.candidates] == [0.55, 0.5, 0.6]
     assert [t.chosen for t in summary.tuning.candidates] == [False, False, True]
-    assert to_json(summary)["tuning"]["candidates"][1]["changes"] == {"settings.beta": 1}
+    assert summary.to_dict()["tuning"]["candidates"][1]["changes"] == {"settings.beta": 1}
     assert not any("tun" in warning for warning in summary.warnings)
 
 

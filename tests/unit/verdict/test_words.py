@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lupi.records import Design, Looks, Metric
-from lupi.verdict.summary import summarise, to_json
+from lupi.verdict.summary import summarise
 
 from .comparisons import around, comparison, result
 
@@ -94,7 +94,7 @@ def test_a_lean_is_said_and_what_would_settle_it() -> None:
     text = f"{found.headline} {found.statement.exact}"
     assert "it is undecided whether x* (het-dropout) helps, leaning yes" in text
     assert "more seed" in found.statement.advice
-    document = to_json(found)["arms"][1]["cells"][0]
+    document = found.to_dict()["arms"][1]["cells"][0]
     assert document["verdict"] == "undecided"
     assert document["outlook"]["leaning"] == "yes"
     assert document["outlook"]["more_seeds"] >= 1
