@@ -81,31 +81,31 @@ def statement(
         headline = f"Preliminary ({progress}). {headline}"
         advice = "Wait for the planned runs before you decide."
     exact = _exact(found, metric, reference, rule, about_xstar)
-    fresh = None if confirmation is None else _same_question(found, confirmation)
     is_confirmed = None
-    if fresh is not None and confirmation is not None:
-        n_planned, n_finished = confirmation.n_planned, confirmation.n_finished
-        if n_finished < n_planned:
-            exact += f" Confirmation on fresh seeds: {n_finished} of {count(n_planned, 'run')}."
-        else:
-            is_confirmed = fresh.word == "helps"
-            start = "Confirmed" if is_confirmed else "Not confirmed"
-            seeds = count(fresh.cell.n_seeds, "fresh seed")
-            exact += f" {start} on {seeds}: {_exact(fresh, metric, reference, rule, about_xstar)}"
-        if is_confirmed is False and not progress:
+    if fresh := _on_fresh_seeds(found, confirmation):
+        start = "Confirmed" if fresh.word == "helps" else "Not confirmed"
+        seeds = count(fresh.cell.n_seeds, "fresh seed")
+        exact += f" {start} on {seeds}: {_exact(fresh, metric, reference, rule, about_xstar)}"
+        is_confirmed = fresh.word == "helps"
+        if not is_confirmed and not progress:
             advice = "Recommended: do not rely on it; fresh seeds did not confirm it."
     notes = tuple(_notes(found, rule, about_xstar, is_confirmed))
     return Statement(headline, advice, exact, notes, is_confirmed)
 
 
-def _same_question(found: Subject, confirmation: Summary) -> Subject | None:
-    """Return the same arm at the same size on fresh seeds; None if they are of another question."""
-    for arm in confirmation.arms:
-        for cell in (*arm.cells, arm.overall):
-            if cell is None or arm.name != found.arm.name or found.word != "helps":
-                continue
-            if (cell.size, cell.sizes) == (found.cell.size, found.cell.sizes):
-                return Subject(cast(XstarVerdict, cell.verdict), arm, cell, 1, 1)
+def _on_fresh_seeds(found: Subject, confirmation: Summary | None) -> Subject | None:
+    """Return the same question on fresh seeds; None if they have another one or are unfinished."""
+    if confirmation is None or found.word != "helps":
+        return None
+    arms = {arm.name: arm for arm in confirmation.arms}
+    is_finished = confirmation.n_finished == confirmation.n_planned
+    wanted = [found.arm.name, *(d.other for d in found.cell.differences)]
+    if not is_finished or any(name not in arms for name in wanted):
+        return None
+    arm = arms[found.arm.name]
+    for cell in (*arm.cells, *([arm.overall] if arm.overall else [])):
+        if (cell.size, cell.sizes) == (found.cell.size, found.cell.sizes):
+            return Subject(cast(XstarVerdict, cell.verdict), arm, cell, 1, 1)
     return None
 
 

@@ -37,7 +37,10 @@ def random_judgement(rng: np.random.Generator) -> Judgement:
                 table[column].append(value)
     methods, controls = names[:n_methods], names[n_methods:]
     looks = [n_seeds // 2 + 1, n_seeds + 1] if rng.random() < 0.3 else None
-    return lupi.judge(table, method=methods, controls=controls, metric=metric, looks=looks)
+    questions = [f"{name}@{sizes[0]}" for name in methods[::-1]] if rng.random() < 0.3 else []
+    return lupi.judge(
+        table, method=methods, controls=controls, metric=metric, looks=looks, questions=questions
+    )
 
 
 def check(judgement: Judgement) -> None:
@@ -51,8 +54,9 @@ def check(judgement: Judgement) -> None:
         cell
         for name in judgement.methods
         for cell in (*arms[name].cells, arms[name].overall)
-        if cell is not None and cell.deciding is not None and f"against {cell.deciding}" != text
+        if cell is not None and cell.deciding is not None and name in text
     ]
+    _check_notes(judgement, told)
     shown = re.search(r"95 % interval (.*?)(, within|, p [=<])", text)
     if shown is not None:
         intervals = {interval(c.deciding.interval, judgement.metric) for c in told if c.deciding}
@@ -71,6 +75,17 @@ def check(judgement: Judgement) -> None:
         r"lowers \w+ from ([0-9]+(?:\.[0-9]+)?)[ %]*to ([0-9]+(?:\.[0-9]+)?)", judgement.headline
     ):
         assert float(found[2]) < float(found[1])
+
+
+def _check_notes(judgement: Judgement, told: list[Cell]) -> None:
+    notes = " ".join(judgement.statement.notes)
+    is_claim = re.search(r"is (better|worse) than every control", judgement.statement.exact)
+    is_chosen = is_claim is not None and is_claim[1] == "better" and len(judgement.methods) > 1
+    assert ("overstated" in notes) == (is_chosen or (bool(is_claim) and len(judgement.looks) > 1))
+    if found := re.search(r"(\d+) seeds? without a failure .* up to (\d+) %", notes):
+        n_seeds, rate = int(found[1]), int(found[2])
+        assert n_seeds in {min(d.n_pairs for d in cell.differences) for cell in told}
+        assert abs((1 - rate / 100) ** n_seeds - 0.05) < 0.02
 
 
 def _check_cell(cell: Cell) -> None:

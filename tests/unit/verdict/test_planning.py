@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from lupi.errors import LupiError
-from lupi.records import ComparisonRecord
-from lupi.verdict.planning import Spread, plan_seeds
+from lupi.records import ComparisonRecord, Looks
+from lupi.verdict.planning import Spread, plan_seeds, too_few_seeds
+from lupi.verdict.summary import summarise
 
-from .comparisons import comparison
+from .comparisons import around, cell, comparison
 
 pytestmark = pytest.mark.usefixtures("few_simulations")
 
@@ -108,3 +109,13 @@ def test_what_can_not_be_planned() -> None:
     plain = comparison({"no-xstar": {75: [0.5, 0.5]}})
     with pytest.raises(LupiError, match="no arm trains with the real x"):
         plan_seeds(plain, 0.02, 0.8)
+
+
+@pytest.mark.parametrize("looks", [None, Looks.until_decided(30)])
+def test_warning_and_verdict_name_the_same_number_of_seeds(looks: Looks | None) -> None:
+    results = {"no-xstar": {75: around(0.5, 4)}, "het-dropout": {75: around(0.6, 4)}}
+    record = replace(comparison(results), looks=looks)
+    (warning,) = too_few_seeds(record.arms, 4, looks)
+    judged = cell(summarise(record), "het-dropout", 75)
+    assert judged.verdict == "underpowered"
+    assert str(judged.reason).rpartition(" ")[2] == warning.rpartition(" ")[2]
