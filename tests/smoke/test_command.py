@@ -278,3 +278,16 @@ def test_what_the_system_refuses_ends_in_a_message(made: str, here: Here, tmp_pa
     code, _, stderr = here("report", made, "--figures", "paper")
     assert code == 2
     assert "File exists: 'paper'. Finished runs are saved" in stderr
+
+
+def test_plan_says_first_what_it_trains(here: Here, settings: str) -> None:
+    arguments = ("plan", settings, "--pilot", "2", "--size", "20", "--workers", "2", "--no-pilot")
+    code, printed, _ = here(*arguments)
+    text = " ".join(printed.split())
+    assert code == 0
+    assert "2 seeds at n = 20, 2 at a time, in runs/small; how long is shown" in text
+    assert not Path("runs").exists()
+    code, printed, _ = here(*arguments, "--json")
+    work = json.loads(printed)
+    assert f"trains {work['n_runs']} of the {work['n_all']} runs" in text
+    assert (work["sizes"], work["seconds"]) == ([20], None)

@@ -3,7 +3,7 @@
 scikit-learn is imported where it is used: it takes seconds, and most processes never need it.
 """
 
-import copy
+from itertools import islice
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -56,43 +56,51 @@ class GradientBoosting(Classical):
 
         is_class = kind == "classes"
         family = HistGradientBoostingClassifier if is_class else HistGradientBoostingRegressor
-        largest: dict[int, Boosted | None] = dict.fromkeys(settings.min_samples_leaf)
-        models = []
-        for max_iter in sorted(settings.max_iter):
-            for min_samples_leaf, smaller in largest.items():
-                model = family(
-                    max_iter=max_iter,
-                    min_samples_leaf=min_samples_leaf,
-                    learning_rate=settings.learning_rate,
-                    early_stopping=False,
-                    random_state=seed % 2**32,
-                    warm_start=True,
-                )
-                largest[min_samples_leaf] = boosted = Boosted(model, smaller)
-                models.append(boosted)
-        return models
+        largest = max(settings.max_iter)
+        models = {
+            min_samples_leaf: family(
+                max_iter=largest,
+                min_samples_leaf=min_samples_leaf,
+                learning_rate=settings.learning_rate,
+                early_stopping=False,
+                random_state=seed % 2**32,
+            )
+            for min_samples_leaf in settings.min_samples_leaf
+        }
+        n_trees = sorted(settings.max_iter)
+        return [FirstTrees(model, n) for n in n_trees for model in models.values()]
 
 
-class Boosted:
-    """A boosted model whose first trees are those of a smaller one, fitted before to the same rows.
+class FirstTrees:
+    """The first trees of a boosted model, equal to a model with so few trees.
+
+    Candidates share the model, which the first of them fits.
 
     Args:
-        model: The model, not fitted.
-        smaller: One with fewer trees; None to start from scratch.
+        model: The model with all trees, not fitted.
+        n: Number of trees to use.
     """
 
-    def __init__(self, model: Any, smaller: "Boosted | None") -> None:
-        self._model, self._smaller = model, smaller
+    def __init__(self, model: Any, n: int) -> None:
+        self._model, self._n = model, n
 
     def fit(self, x: Any, y: Any, **weights: Any) -> None:
-        """Fit the trees that the smaller model does not have."""
-        if self._smaller is not None:
-            max_iter = self._model.max_iter
-            self._model = copy.deepcopy(self._smaller._model).set_params(max_iter=max_iter)
-        self._model.fit(x, y, **weights)
+        """Fit all trees, unless another candidate has done so."""
+        if not hasattr(self._model, "n_iter_"):
+            self._model.fit(x, y, **weights)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
+    @property
+    def classes_(self) -> Any:
+        """The classes."""
+        return self._model.classes_
+
+    def predict(self, x: Any) -> Any:
+        """Return the predicted numbers."""
+        return next(islice(self._model.staged_predict(x), self._n - 1, None))
+
+    def predict_proba(self, x: Any) -> Any:
+        """Return the probability of each class."""
+        return next(islice(self._model.staged_predict_proba(x), self._n - 1, None))
 
 
 class LinearSettings(Settings):

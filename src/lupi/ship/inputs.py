@@ -58,6 +58,12 @@ def read_inputs(
     return _read_rows(description, paths or [STDIN], stdin, batch_size)
 
 
+def default_batch_size(description: Description, paths: Sequence[Path]) -> int:
+    """Return a number of inputs per batch: rows of files are many and small; streams wait."""
+    reads_rows = description.texts is None and description.images is None
+    return 4096 if reads_rows and paths and STDIN not in paths else 128
+
+
 def _named(paths: Sequence[Path], stdin: Iterable[str]) -> Iterator[Path]:
     if not paths:
         raise LupiError(

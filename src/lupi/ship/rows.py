@@ -119,7 +119,8 @@ class RowReader:
                 frame[column.name] = values.str.replace(self._how.decimal, ".", regex=False)
             if column.kind == "category":
                 known = frozenset(column.categories)
-                frame[column.name] = values.map(lambda t, k=known: _canonical(t, k), "ignore")
+                given = values.dropna().unique()
+                frame[column.name] = values.map({text: _canonical(text, known) for text in given})
         return frame
 
     def _encoded(self, frame: "pd.DataFrame", start: int, bad: dict[int, str]) -> Rows:

@@ -1,6 +1,7 @@
 """`lupi plan`: estimate the seeds and the time that a comparison needs."""
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,9 @@ def plan(
         float, typer.Option(min=1, max=99, help="Probability of detecting the gain, in percent.")
     ] = 80.0,
     pilot: Annotated[int, typer.Option(min=2, help="Number of pilot seeds.")] = 3,
+    no_pilot: Annotated[
+        bool, typer.Option("--no-pilot", help="Only say what would be trained; train nothing.")
+    ] = False,
     size: Annotated[
         list[int] | None,
         typer.Option(help="Pilot size; may be given several times. By default all sizes."),
@@ -53,48 +57,110 @@ def plan(
 
     Example: `lupi plan mine.yaml --gain 2 --pilot 3`
 
+    Example: `lupi plan mine.yaml --no-pilot`
+
     Example: `lupi plan pupils.csv --target G3 --privileged G1,G2 --gain 0.02`
     """
     from lupi.interface.sources import settings_from
 
     raw = settings_from(settings, columns, options.changes(set_, device), out)
     with silenced(quiet), resumable():
-        _plan(raw, gain, power, pilot, size, out, workers, as_json)
+        work = _plan_work(raw, pilot, size, out, workers)
+        if not no_pilot:
+            print_message(work.text)
+            _plan(raw, work, gain, power, as_json)
+        elif as_json:
+            print_json({**asdict(work), "folder": str(work.folder)})
+        else:
+            PlainConsole(highlight=False).print(escape(work.text))
 
 
-def _plan(
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a pilot trains, before any data are read."""
+
+    folder: Path
+    sizes: Sequence[int]
+    seeds: Sequence[int]
+    n_workers: int
+    n_runs: int
+    """Runs of the pilot."""
+    n_all: int
+    """Runs of the comparison."""
+    seconds: float | None
+    """Time of the pilot, if earlier runs of every arm at every size tell."""
+    tunes: bool
+
+    @property
+    def text(self) -> str:
+        """What the pilot does, and how long."""
+        known = "how long is shown after its first runs"
+        if self.seconds is not None:
+            known = time_text(self.seconds)
+        return (
+            f"a pilot {'tunes every arm, then ' if self.tunes else ''}trains {self.n_runs} of the "
+            f"{self.n_all} runs of the comparison: {len(self.seeds)} seeds at n = "
+            f"{', '.join(map(str, self.sizes))}, {self.n_workers} at a time, in {self.folder}; "
+            f"{known}"
+        )
+
+
+def _plan_work(
     raw: dict[str, Any],
-    gain: float | None,
-    power: float,
-    pilot: int,
-    size: list[int] | None,
+    n_seeds: int,
+    sizes: list[int] | None,
     out: Path | None,
     workers: int | None,
-    as_json: bool,
-) -> None:
-    from lupi.comparison.engines.local import local_engine, n_cores
-    from lupi.comparison.phases import phases
+) -> Work:
+    from lupi.comparison.engines.local import n_cores
+    from lupi.comparison.settings import ComparisonSettings
+    from lupi.comparison.tuning import TuningSettings
     from lupi.errors import LupiError
+    from lupi.records import default_folder, read_comparison
+    from lupi.verdict.summary import mean_seconds
+
+    settings = ComparisonSettings.parse(raw, "")
+    if unknown := sorted(set(sizes or []) - set(settings.sizes)):
+        known = ", ".join(map(str, settings.sizes))
+        raise LupiError(f"--size: got {unknown[0]}; the sizes of the comparison are {known}")
+    if len(settings.seeds) < 2:
+        raise LupiError("seeds: a pilot needs at least two seeds; the comparison has one")
+    folder, n_workers = out or default_folder(settings.name), workers or n_cores()
+    chosen, seeds = sizes or settings.sizes, settings.seeds[:n_seeds]
+    arms = settings.named_arms()
+    cells = [(arm.name, size) for arm in arms for size in settings.sizes_of(arm.settings)]
+    piloted = [cell for cell in cells if cell[1] in chosen]
+    found = mean_seconds(read_comparison(folder)) if (folder / "comparison.json").exists() else {}
+    is_known = all(cell in found for cell in piloted)
+    seconds = len(seeds) * sum(found[cell] for cell in piloted) / n_workers if is_known else None
+    return Work(
+        folder,
+        chosen,
+        seeds,
+        n_workers,
+        len(piloted) * len(seeds),
+        len(cells) * len(settings.seeds),
+        seconds,
+        isinstance(settings.tuning, TuningSettings),
+    )
+
+
+def _plan(raw: dict[str, Any], work: Work, gain: float | None, power: float, as_json: bool) -> None:
+    from lupi.comparison.engines.local import local_engine
+    from lupi.comparison.phases import phases
     from lupi.files import write_text
     from lupi.interface.running import execute_runs, prepare_plan
-    from lupi.records import PlannedRun, default_folder, read_comparison
+    from lupi.records import PlannedRun, read_comparison
     from lupi.report.figures.line_chart import draw_plan
     from lupi.verdict.planning import plan_seeds
     from lupi.verdict.units import gain_in_own_unit
 
     comparison = prepare_plan(raw)
     own_unit = gain_in_own_unit(gain, comparison.metric.name)
-    sizes, seeds = comparison.settings.sizes, comparison.settings.seeds[:pilot]
-    if unknown := sorted(set(size or sizes) - set(sizes)):
-        known = ", ".join(map(str, sizes))
-        raise LupiError(f"--size: got {unknown[0]}; the sizes of the comparison are {known}")
-    if len(seeds) < 2:
-        raise LupiError("seeds: a pilot needs at least two seeds; the comparison has one")
-    folder = out or default_folder(comparison.settings.name)
-    n_workers = workers or n_cores()
+    folder, n_workers = work.folder, work.n_workers
 
     def in_pilot(run: PlannedRun) -> bool:
-        return run.seed in seeds and run.size in (size or sizes)
+        return run.seed in work.seeds and run.size in work.sizes
 
     for phase in phases(comparison, folder):
         execute_runs(phase, folder, local_engine(n_workers), in_pilot)

@@ -44,8 +44,13 @@ def predict(
         typer.Option(help="For rows or files that can't be read: stop, or skip and count them."),
     ] = "stop",
     batch_size: Annotated[
-        int, typer.Option(min=1, help="Inputs per batch; 1 answers a stream line by line.")
-    ] = 128,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Inputs per batch; 1 answers a stream line by line. By default 4096 rows of "
+            "files, 128 of all else.",
+        ),
+    ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 1,
 ) -> None:
     """Predict with a student: one line on stdout for each row, image or text.
@@ -63,7 +68,7 @@ def predict(
     if "numpy" not in sys.modules:  # which reads it when it is imported
         os.environ.setdefault("OPENBLAS_NUM_THREADS", str(threads))
     from lupi.errors import LupiError
-    from lupi.ship.inputs import read_inputs
+    from lupi.ship.inputs import default_batch_size, read_inputs
     from lupi.ship.manifest import MANIFEST
     from lupi.ship.pick import pick_run
     from lupi.ship.predictor import load_predictor
@@ -75,7 +80,9 @@ def predict(
     student = load_predictor(run, threads)
     description = student.description
     write = _csv_writer() if format_ == "csv" else _write_json
-    at_once = 1 if sys.stdin.isatty() and not (inputs or texts) else batch_size
+    at_once = batch_size or default_batch_size(description, inputs or [])
+    if sys.stdin.isatty() and not (inputs or texts):
+        at_once = 1
     n_done = n_bad = 0
     said: tuple[str, ...] = ()
     hidden = not stderr.is_terminal or sys.stdout.isatty()
