@@ -1,4 +1,4 @@
-"""Judge the published comparisons again, and write their numbers into README.md and docs/results.
+"""Judge the published comparisons again, and write their numbers into README.md and the docs.
 
     python tools/results.py           rewrite the pages
     python tools/results.py --check   name the pages that would change, and exit with 1
@@ -225,6 +225,22 @@ def show_other(name: str, metric: str) -> str:
     )
 
 
+def show_paper(file: str) -> str:
+    """Every number of the CVPR 2018 paper, beside ours where one was measured."""
+    lines = []
+    for row in csv.DictReader((ROOT / file).read_text(encoding="utf-8").splitlines()):
+        ours, verdict = "", ""
+        if row["comparison"]:
+            where = row["comparison"], row["our_arm"], int(row["size"])
+            ours, verdict = mean(*where), cell_of(*where).verdict
+            ours = f"{ours} (n = {where[2]:,})"
+        arm = f"`{row['arm']}`" if row["arm"] else ""
+        paper = [row["single"], row["multi"]]
+        lines.append([row["part"], row["model"], arm, *paper, ours, verdict, row["hours"]])
+    heads = ["in the paper", "model", "arm", "paper: top-1 / top-5", "multi-crop", "ours, top-1"]
+    return table([*heads, "verdict", "A100 hours"], lines)
+
+
 def with_interval(found: Difference, metric: str) -> str:
     """Return a difference and its interval."""
     interval = numbers.difference_interval(found, metric)
@@ -394,7 +410,7 @@ def pattern(claim: str) -> re.Pattern[str]:
 
 def pages() -> list[Path]:
     """Return the pages with numbers of published comparisons."""
-    return [ROOT / "README.md", *sorted(RESULTS.glob("*.md"))]
+    return [ROOT / "README.md", ROOT / "docs/paper.md", *sorted(RESULTS.glob("*.md"))]
 
 
 def rewritten(page: Path) -> str:
