@@ -197,7 +197,8 @@ def read_frame(
 ) -> "pd.DataFrame":
     """Return a table whose columns have distinct names, all of them text.
 
-    `attrs["renamed"]` of the frame lists columns that were renamed because another has that name.
+    `attrs["renamed"]` of the frame lists columns that were renamed because another has that name;
+    `attrs["n_not_drawn"]` counts rows that were left out by `max_rows`.
 
     Args:
         path: The file; of an Excel file the first sheet is read.
@@ -212,7 +213,7 @@ def read_frame(
     if max_rows is None or len(frame) <= max_rows:
         return frame
     some = frame.iloc[some_rows(len(frame), max_rows)].reset_index(drop=True)
-    some.attrs = dict(frame.attrs)
+    some.attrs = {**frame.attrs, "n_not_drawn": len(frame) - max_rows}
     return some
 
 

@@ -101,7 +101,8 @@ class TableRows:
         else:
             about = f"a number, mean {rows.y.mean():.4g}, deviation {rows.y.std():.4g}"
         weights = describe_weights(rows, self.settings)
-        drawn = f"at most {self.settings.max_rows} of each file, drawn at random (max_rows)"
+        n_rows = sum(len(given.y) for given in table.given.values()) + table.n_dropped
+        drawn = f"{n_rows:,} of {n_rows + table.n_not_drawn:,}, drawn at random (task.max_rows)"
         again = (
             f"columns with the name of another are called {list_names(table.renamed)}; if the "
             "first line has no names, set task.header=false"
@@ -114,7 +115,7 @@ class TableRows:
             *table.division.facts(),
             *([Fact("items", table.answers.describe(rows))] if table.answers else ()),
             *([Fact("weights", weights)] if weights else ()),
-            *([Fact("rows", drawn)] if self.settings.max_rows else ()),
+            *([Fact("rows", drawn)] if table.n_not_drawn else ()),
             *([Fact("rows", dropped)] if table.n_dropped else ()),
             *(Fact("cells", cells.sentence) for cells in table.bad_cells),
             *([Fact("columns", again)] if table.renamed else ()),

@@ -323,11 +323,24 @@ def test_some_rows_of_a_large_table(tmp_path: Path) -> None:
     table = load_table(settings)
     assert len(table.given["train"].y) == 60
     task = TableTask(settings, TableNetworkSettings())
-    assert "at most 60 of each file" in str(task.facts)
+    assert "60 of 120, drawn at random (task.max_rows)" in str(task.facts)
     of_all = {"task": settings_of(path).resolved()}
     older = {"task": {key: v for key, v in of_all["task"].items() if key != "max_rows"}}
     assert run_identity(of_all) == run_identity(older)  # of a record without the setting
     assert run_identity({"task": settings.resolved()}) != run_identity(of_all)
+
+
+def test_by_default_a_table_of_any_size_takes_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_of(write_csv(tmp_path / "deliveries.csv", rows(120)))
+    assert "drawn at random" not in str(TableTask(settings, TableNetworkSettings()).facts)
+    monkeypatch.setattr("lupi.loaders.tables.columns.MAX_ROWS", 100)
+    facts = TableTask(settings, TableNetworkSettings()).facts
+    assert "100 of 120, drawn at random (task.max_rows)" in str(facts)
+    monkeypatch.setattr("lupi.loaders.tables.columns.MAX_VALUES", 600)
+    assert len(load_table(settings).given["train"].y) < 100  # it has many columns
+    assert len(load_table(settings_of(settings.path, max_rows=120)).given["train"].y) == 120
 
 
 def test_a_table_without_xstar(tmp_path: Path) -> None:

@@ -22,12 +22,17 @@ def region_remarks(images: Images, classes: Sequence[str]) -> list[str]:
     always = [name for name, share in zip(classes, shares, strict=True) if share > 0]
     if not never or not always:
         return []
+    is_empty = images.has_region[np.isin(images.y, [classes.index(name) for name in never])].all()
     which = f"only images of {list_names(always)} have a region, those of {list_names(never)} never"
+    what = (
+        f"from empty masks that nothing is there in {list_names(never)}"
+        if is_empty
+        else f"nothing about {list_names(never)} unless empty masks say that nothing is there"
+    )
     return [
         f"{which}: whether there is one tells the class. No student sees regions, but noise that "
         "follows them (het-dropout) differs by class in training: trust a gain only if it also "
-        "beats the shuffled control. Methods that learn the region (multitask-mask) learn nothing "
-        f"about {list_names(never)} unless empty masks say that nothing is there"
+        f"beats the shuffled control. Methods that learn the region (multitask-mask) learn {what}"
     ]
 
 

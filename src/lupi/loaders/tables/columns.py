@@ -28,6 +28,8 @@ from lupi.settings import format_value, unknown_name
 if TYPE_CHECKING:
     import pandas as pd
 
+MAX_ROWS, MAX_VALUES = 1_000_000, 50_000_000
+"""Rows and values of a file that are read if the settings do not say how many."""
 LARGEST = 1e100
 """Maximum size of a number: squares of larger ones can't be summed."""
 SINGLE = (str, bool, int, float, datetime.date, decimal.Decimal, np.generic)
@@ -57,6 +59,8 @@ class Table:
     """Number of dropped rows without a target."""
     renamed: tuple[str, ...] = ()
     """New names of columns that had the name of another."""
+    n_not_drawn: int = 0
+    """Number of rows that were left out because the files have more than `max_rows`."""
 
     def draw(self, seed: int) -> dict[Part, LabelledRows]:
         """Return the rows of a seed: the pool of training rows, validation and test rows."""
@@ -83,12 +87,14 @@ def load_table(settings: TableSettings) -> Table:
         raise LupiError(f"{settings.path} has changed since this run was planned; plan it again")
     features = _features(settings, list_columns(settings.path, settings.dialect))
     used = frozenset({*features, *settings.columns_beside})
+    max_rows = settings.max_rows or min(MAX_ROWS, MAX_VALUES // len(used))
     frames = {
-        part: read_frame(path, settings.dialect, used, settings.max_rows)
+        part: read_frame(path, settings.dialect, used, max_rows)
         for part, path in zip(PARTS, (settings.path, settings.val, settings.test), strict=True)
         if path is not None
     }
     renamed = tuple(frames["train"].attrs.get("renamed", ()))
+    n_not_drawn = sum(frame.attrs.get("n_not_drawn", 0) for frame in frames.values())
     for part, frame in frames.items():
         path = settings.path if part == "train" else getattr(settings, part)
         for name in (settings.target, *features, *settings.dividers.values()):
@@ -140,6 +146,7 @@ def load_table(settings: TableSettings) -> Table:
         answers_of(given, classes, settings),
         n_before - sum(map(len, frames.values())),
         renamed,
+        n_not_drawn,
     )
 
 

@@ -54,8 +54,9 @@ class TableSettings(DivisionSettings, Dialect, TaskSettings):
     """Column with the true target of an item, used to score held-out items; by default the majority
     of the answers, or the mean of numbers."""
     max_rows: int | None = Field(None, ge=10)
-    """Rows of each file to work with, drawn at random, the same for every seed; by default all.
-    The others of a Parquet file take no memory."""
+    """Rows of each file to work with, drawn at random, the same for every seed; by default at most
+    a million, and fewer of a table with many columns. The others of a Parquet file take no memory.
+    """
     missing_target: Literal["stop", "drop"] = "stop"
     """Rows whose target is missing or not finite: stop, or drop them."""
     content: str | None = None

@@ -149,6 +149,7 @@ def open_images(
 ) -> OpenedImages:
     """Return the selected images: streamed from shards, or cached."""
     if is_sharded(settings.root):
+        _refuse_change(settings, find_content(settings))
         selection = settings.selection()
         return open_stream(settings.root, selection, settings.on_bad, settings.decoders)
     return load_images(settings, on_decoded)
@@ -158,8 +159,16 @@ def load_images(
     settings: ImageFilesSettings, on_decoded: OnDecoded = lambda done, total: None
 ) -> Loaded:
     """Return the selected images, decoding those that are not in the cache."""
-    s = settings
-    return load(s.tree(), s.source(), s.selection(), s.cache, s.on_bad, on_decoded)
+    s, tree = settings, settings.tree()
+    _refuse_change(s, tree.fingerprint[:12])
+    return load(tree, s.source(), s.selection(), s.cache, s.on_bad, on_decoded)
+
+
+def _refuse_change(settings: ImageFilesSettings, content: str) -> None:
+    if settings.content not in (None, content):
+        raise LupiError(
+            f"images in {settings.root} have changed since this run was planned; plan it again"
+        )
 
 
 def shard_images(
@@ -175,10 +184,6 @@ def shard_images(
 
 def load_image_files(settings: ImageFilesSettings, network: ImageNetworkSettings) -> DataTask:
     """Return the task of images in files; x* is the region of the object."""
-    if settings.content not in (None, find_content(settings)):
-        raise LupiError(
-            f"images in {settings.root} have changed since this run was planned; plan it again"
-        )
     loaded = open_images(settings)
     sizes = {part: len(images.y) for part, images in loaded.parts.items()}
     division: Division | GivenParts = GivenParts(sizes, lambda seed: loaded.parts["train"].y)
