@@ -150,7 +150,8 @@ def test_a_class_without_regions_is_said(tmp_path: Path) -> None:
     assert loaded.every.has_region is not None
     assert loaded.every.has_region.all()
     assert loaded.findings.counts() == {"empty region": 4}
-    assert region_remarks(loaded.every, loaded.classes)
+    (remark,) = region_remarks(loaded.every, loaded.classes)
+    assert remark.endswith("learn from empty masks that nothing is there in free")
     save_mask(tmp_path / "in/masks/free/0.png")
     assert not region_remarks(load(tmp_path / "in", tmp_path / "cache").every, loaded.classes)
 

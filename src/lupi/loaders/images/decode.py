@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from lupi.loaders.images.annotations.shapes import Box
+from lupi.loaders.images.annotations.shapes import MAX_PIXELS, Box
 
 Fit = Literal["crop", "squash"]
 
-MAX_PIXELS = 64_000_000
 UPRIGHT = 1
 ORIENTATION = 0x0112
 """EXIF tag of the orientation."""

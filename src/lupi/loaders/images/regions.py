@@ -48,7 +48,7 @@ def with_annotation(item: Item, tree: Tree, findings: Findings) -> Item:
     except (BadXmlError, OSError) as error:
         findings.add(item.annotation, "unreadable annotation", str(error))
         return item._replace(annotation=None)
-    return item._replace(annotation=None, shapes=found.boxes or None, shapes_size=found.size)
+    return item._replace(annotation=None, shapes=found.shapes or None, shapes_size=found.size)
 
 
 def region_of(item: Item, image: Decoded, tree: Tree) -> NDArray[np.bool_]:

@@ -128,11 +128,9 @@ def _all(
                 yield name, read_yolo(read_text(tree, file), name, file, classes)
                 continue
             try:
-                voc = read_voc(tree.read(file))
+                yield name, read_voc(tree.read(file), name, file)
             except (BadXmlError, OSError) as error:
                 findings.add(file, "unreadable annotation", str(error))
-                continue
-            yield name, Annotation(file, name, voc.boxes, voc.size, voc.labels)
             continue
         for one in _of_file(tree, file, given.format, findings):
             found = names.find(one.file, one.where, findings, folder)

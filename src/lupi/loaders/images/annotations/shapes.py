@@ -15,7 +15,7 @@ Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels, end excluded."""
 
 MAX_PIXELS = 64_000_000
-"""Largest image whose run lengths are expanded."""
+"""Largest image that is decoded, or whose run lengths are expanded."""
 MAX_POINTS = 100_000
 """Most points of a polygon."""
 N_ELLIPSE = 48

@@ -11,39 +11,27 @@ include the last pixel or not; no reading fits all, and they differ by one pixel
 """
 
 import math
-from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from lupi.loaders.images.annotations.shapes import Box
+from lupi.loaders.images.annotations.shapes import Annotation, Box
 from lupi.loaders.images.annotations.xml import BadXmlError, read_xml
 
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
-class VocImage(NamedTuple):
-    """The content of an XML file."""
-
-    boxes: tuple[Box, ...]
-    size: tuple[float, float] | None
-    """Width and height that the boxes refer to."""
-    labels: tuple[str, ...] = ()
-    """Name of each object."""
-
-
-def read_voc(data: bytes) -> VocImage:
-    """Return all boxes of a file, whatever their objects are called."""
+def read_voc(data: bytes, file: str = "", where: str = "") -> Annotation:
+    """Return all boxes of an image, whatever their objects are called, and the objects' names."""
     root = read_xml(data)
     boxes: list[Box] = []
     for found in root.iter("bndbox"):
         x0, y0, x1, y1 = (_number(found, edge) for edge in EDGES)
         boxes.append((x0, y0, x1, y1))
     labels = tuple(name for one in root.iter("object") if (name := (one.findtext("name") or "")))
-    size = root.find("size")
-    if size is None or size.find("width") is None or size.find("height") is None:
-        return VocImage(tuple(boxes), None, labels)
-    width, height = _number(size, "width"), _number(size, "height")
-    known = (width, height) if width > 0 and height > 0 else None
-    return VocImage(tuple(boxes), known, labels)
+    size, known = root.find("size"), None
+    if size is not None and size.find("width") is not None and size.find("height") is not None:
+        width, height = _number(size, "width"), _number(size, "height")
+        known = (width, height) if width > 0 and height > 0 else None
+    return Annotation(where, file, tuple(boxes), known, labels)
 
 
 def _number(parent: Element, tag: str) -> float:

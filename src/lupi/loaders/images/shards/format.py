@@ -34,8 +34,9 @@ from lupi.errors import LupiError
 from lupi.limits import largest_content, open_regular
 from lupi.loaders.division import PARTS, Part
 from lupi.loaders.findings import Findings, OnBad
+from lupi.loaders.images.annotations.shapes import MAX_PIXELS
 from lupi.loaders.images.cache import check_sizes
-from lupi.loaders.images.decode import MAX_PIXELS, Fit
+from lupi.loaders.images.decode import Fit
 from lupi.loaders.images.index import ImageSelection
 from lupi.loaders.images.regions import place_boxes, stack_boxes
 from lupi.loaders.images.trees import MAX_FILE_BYTES
