@@ -17,7 +17,7 @@ import torch
 from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
-from lupi.core import Batch
+from lupi.core import Batch, Task
 from lupi.loaders.images.batches import ImageBatches, Images, ImageSplit
 from lupi.loaders.images.windows import Cropping
 from lupi.loaders.xstar.reveal import append_xstar
@@ -25,7 +25,6 @@ from lupi.methods.registry import build_method, methods
 from lupi.ship.onnx_file import OnnxNetwork, write_onnx
 from lupi.tasks.images.image import task_of_images
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.tasks.task import DataTask
 from turns import Row, Timing, print_rows, time_in_turns, training_step
 
 NETWORK = "vgg16-bn"
@@ -64,7 +63,7 @@ def measure(
             yield time_in_turns("as ONNX", name, infer, "plain network", plain_onnx, 4 * rounds)
 
 
-def _random_images(n: int) -> DataTask:
+def _random_images(n: int) -> Task:
     rng = np.random.default_rng(0)
     side = IMAGE_SIZE
     images = Images(

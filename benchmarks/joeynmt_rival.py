@@ -13,7 +13,6 @@ from torch import Tensor
 
 from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi_paper.translation.task import TranslationTask
 from lupi_paper.translation.text.sentences import sources, to_learn
 from lupi_paper.translation.text.vocabulary import END, PAD, START, UNKNOWN
 
@@ -24,7 +23,7 @@ LEARNING_RATE = 1e-3
 class JoeyNMT:
     """A network of JoeyNMT as large as a task's student: two layers, Luong's attention."""
 
-    def __init__(self, task: TranslationTask) -> None:
+    def __init__(self, task: Any) -> None:
         try:
             from joeynmt.builders import build_optimizer
             from joeynmt.model import build_model
@@ -50,7 +49,7 @@ class JoeyNMT:
         )
         vocabularies = [
             Vocabulary([f"w{i}" for i in range(4, len(known))], special)
-            for known in (task.source, task.target)
+            for known in (task.run.source, task.run.target)
         ]
         layers = {
             "rnn_type": "lstm",
@@ -76,7 +75,7 @@ class JoeyNMT:
             },
         }
         self.model: Any = build_model(settings, *vocabularies)
-        self.model.loss_function = ("crossentropy", task.settings.label_smoothing)
+        self.model.loss_function = ("crossentropy", task.rows.settings.label_smoothing)
         options = {"optimizer": "adam", "learning_rate": LEARNING_RATE}
         self._optimizer: Any = build_optimizer(options, self.model.parameters())
 
@@ -113,7 +112,7 @@ class JoeyNMT:
         """Return what translates lines, for as many steps as `beam_search` would take at most."""
         from joeynmt.search import search
 
-        encoded = [self.task.source.encode(line) for line in lines]
+        encoded = [self.task.run.source.encode(line) for line in lines]
         batch = self._batch(sources(encoded), None)
         longest = 2 * (max(map(len, encoded)) + 1) + 10
 

@@ -11,6 +11,7 @@ and sentences, with and without input feeding.
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -96,7 +97,7 @@ def measure_joeynmt(rounds: int, batch_size: int, threads: int) -> Iterator[Row]
             yield {**row, "unit": unit, "per_second": n / row["seconds"]}
 
 
-def random_sentences(input_feeding: bool = False) -> TranslationTask:
+def random_sentences(input_feeding: bool = False) -> Any:
     """Make sentences of 4 to 22 words, some words much more frequent than others; x* is noise."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
@@ -129,20 +130,22 @@ def _random_line(language: str, length: int, rng: np.random.Generator) -> str:
     return " ".join(f"{language}{word}" for word in words)
 
 
-def batches_of(task: TranslationTask, batch_size: int) -> list[Batch]:
+def batches_of(task: Any, batch_size: int) -> list[Batch]:
     """Return the batches of an epoch, as a run would make them."""
     order = torch.Generator().manual_seed(0)
     return list(task.splits(N_LINES, seed=0).train.batches(batch_size, shuffle=order))
 
 
-def searched(task: TranslationTask) -> list[str]:
+def searched(task: Any) -> list[str]:
     """Return sentences of one length: without training, searches go on to the longest allowed."""
-    lines = [line for line in task.lines("train") if line.count(" ") == SEARCHED_LENGTH - 1]
+    lines = [
+        line for line in task.rows.pairs["train"].source if line.count(" ") == SEARCHED_LENGTH - 1
+    ]
     return lines[:N_SEARCHED]
 
 
-def _search(net: nn.Module, task: TranslationTask) -> Callable[[], None]:
-    translator = Translator(net, task.source, task.target, beam=BEAM)
+def _search(net: nn.Module, task: Any) -> Callable[[], None]:
+    translator = Translator(net, task.run.source, task.run.target, beam=BEAM)
     lines = searched(task)
 
     def search() -> None:

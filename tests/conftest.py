@@ -8,29 +8,63 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from lupi.core import Batch, Control, GivenRows, OutputKind, Split, Splits, XstarKind
+from lupi.core import Batch, Control, Outcome, Places, Rows, RunRows, Split, Splits, Task, XstarKind
+from lupi.design import Design
+from lupi.loaders.division import GivenParts
 from lupi.loaders.images.digits import DigitsSettings
-from lupi.loaders.subsets import rows_with_xstar
 from lupi.loaders.tables.vectors import VectorSplit
 from lupi.loaders.xstar.controls import control_vectors
 from lupi.records import Metric
+from lupi.settings import Settings
+from lupi.subsets import rows_with_xstar
 from lupi.tasks.images.digits import DigitsTask
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.tasks.task import DataTask
 from the_command import inside
 
 
-class VectorTask(GivenRows):
-    """Two classes told apart by the sum of x; x* is the margin and a distraction."""
+class TwoClasses(Outcome):
+    """Two classes, scored by accuracy alone."""
 
-    metric = Metric("accuracy")
-    xstar_kind: XstarKind = "vector"
-    xstar_dim = 2
-    output_kind: OutputKind = "classes"
-    n_outputs = 2
-    n_rows = 1000
+    __slots__ = ()
+
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
+        return {"accuracy": (output.argmax(1) == y).float().mean().item()}
+
+    def trivial(self, train: Split, test: Split) -> dict[str, float]:
+        return {"accuracy": 0.5}
+
+
+class Unread(Rows, RunRows):
+    """Rows of a task that makes splits, network and example itself."""
+
+    def _not_here(self, *given: Any, **named: Any) -> Any:
+        raise NotImplementedError
+
+    fit = has_xstar = split = network = example = _not_here
+
+
+class VectorTask(Task):
+    """Two classes told apart by the sum of x; x* is the margin and a distraction.
+
+    Tests derive tasks with another network, outcome or kind of x*.
+    """
+
+    def __init__(
+        self,
+        outcome: Outcome | None = None,
+        xstar_kind: XstarKind = "vector",
+        places: Places | None = None,
+        xstar_dim: int = 2,
+    ) -> None:
+        zeros = np.zeros(1000, dtype=np.int64)
+        division = GivenParts({"train": 1000, "val": 100, "test": 100}, lambda seed: zeros)
+        rows, metric, settings = Unread(), Metric("accuracy"), Settings()
+        facts = (outcome or TwoClasses(("0", "1")), metric, settings, xstar_kind, places, xstar_dim)
+        super().__init__(rows, division, Design(1000, "fixed"), *facts, run=rows)
+
+    def for_run(self, size: int, seed: int) -> Task:
+        return self
 
     def splits(
         self,
@@ -65,21 +99,10 @@ class VectorTask(GivenRows):
     def example(self) -> Tensor:
         return torch.zeros(2, 6)
 
-    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(output, y, reduction="none")
 
-    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-        return {"accuracy": (output.argmax(1) == y).float().mean().item()}
-
-    def trivial(self, train: Split, test: Split) -> dict[str, float]:
-        return {"accuracy": 0.5}
-
-    def is_uninformative(self, output: Tensor) -> bool:
-        return bool(output.softmax(1).std(0).max() < 1e-3)
-
-
-def digits_task(**network: Any) -> DataTask:
-    return DigitsTask(DigitsSettings(), ImageNetworkSettings(**{"width": 4, **network}))
+def digits_task(**network: Any) -> Task:
+    task = DigitsTask(DigitsSettings(), ImageNetworkSettings(**{"width": 4, **network}))
+    return task.for_run(100, 0)
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from lupi.core import Task
 from lupi.loaders.text.made_reviews import write_reviews
-from lupi.tasks.task import DataTask
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.tasks.text.settings import TextSettings
 from lupi.tasks.text.task import TextTask
@@ -41,7 +41,7 @@ def settings_of(path: Path, **changes: Any) -> TextSettings:
 
 def text_task(
     n: int = 80, network: dict[str, Any] | None = None, kind: str = "auto", **changes: Any
-) -> DataTask:
+) -> Task:
     """Return a task over made-up reviews; regression predicts the number of words."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "reviews.csv"

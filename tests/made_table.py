@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from lupi.core import Task
 from lupi.loaders.tables.settings import TableSettings
 from lupi.tasks.table import TableTask
 from lupi.tasks.table_network import TableNetworkSettings
-from lupi.tasks.task import DataTask
 
 HEADER = ["km", "van", "packed", "sent", "weight", "rain", "traffic", "hours", "late"]
 
@@ -55,7 +55,7 @@ def settings_of(path: Path, target: str = "hours", **changes: Any) -> TableSetti
 
 def table_task(
     target: str = "hours", n: int = 120, network: dict[str, Any] | None = None, **changes: Any
-) -> DataTask:
+) -> Task:
     student = TableNetworkSettings.parse(network or {"n_hidden": 16}, "network")
     with tempfile.TemporaryDirectory() as folder:
         path = write_csv(Path(folder) / "deliveries.csv", rows(n))

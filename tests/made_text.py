@@ -49,7 +49,7 @@ def translation_task(
     network: dict[str, object] | None = None,
     size: int = N_LINES["train"],
     **changes: object,
-) -> TranslationTask:
+) -> Any:
     """Return a task over the made texts, with vectors, and a network of few units.
 
     It knows the training lines of the run of `size` and seed 0.

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from conftest import VectorTask
-from lupi.core import Places, XstarKind
 from lupi.noise.sites import Site
 
 
@@ -29,11 +28,8 @@ class WordTrunk(nn.Module):
 class WordTask(VectorTask):
     """The log-odds of class 1 are the sum of the scores of a text's words."""
 
-    xstar_kind: XstarKind = "region"
-    places: Places | None = "words"
-    xstar_dim = 1
-
     def __init__(self, scores: list[float]) -> None:
+        super().__init__(xstar_kind="region", places="words", xstar_dim=1)
         self.scores = scores
 
     def network(self) -> nn.Module:

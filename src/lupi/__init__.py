@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lupi.noise.sites import Site, find_sites
     from lupi.permission import allow
     from lupi.ship.student import load_student
-    from lupi.tasks.datasets import DatasetTask
+    from lupi.tasks.datasets import dataset_task
     from lupi.verdict.api import judge
 
 __version__ = "0.2.0"
@@ -27,7 +27,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "AttentionPooling": "lupi.networks.pooling",
     "Comparison": "lupi.interface.result",
-    "DatasetTask": "lupi.tasks.datasets",
+    "dataset_task": "lupi.tasks.datasets",
     "Design": "lupi.design",
     "HeteroscedasticDropout": "lupi.noise",
     "Looks": "lupi.design",
@@ -52,7 +52,6 @@ _HOMES = {
 __all__ = [
     "AttentionPooling",
     "Comparison",
-    "DatasetTask",
     "Design",
     "HeteroscedasticDropout",
     "Looks",
@@ -69,6 +68,7 @@ __all__ = [
     "allow",
     "attach",
     "compare",
+    "dataset_task",
     "find_sites",
     "judge",
     "list_methods",

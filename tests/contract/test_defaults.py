@@ -42,7 +42,9 @@ def train(task: Task, folder: Path) -> tuple[bool | None, float]:
     rows: list[dict[str, object]] = []
     build = partial(new_method, task, "het-dropout", {}, 0)
     fitted = fit(build, task, splits, settings, 0, folder, rows.append)
-    score = task.metrics(*compute_outputs(fitted.method, splits.test))[task.metric.of_an_epoch.name]
+    score = task.outcome.metrics(*compute_outputs(fitted.method, splits.test))[
+        task.metric.of_an_epoch.name
+    ]
     return is_collapsed(noise_at_best_epoch(rows, fitted)), score
 
 

@@ -96,11 +96,11 @@ FOR_SENTENCES = [
 TEXTS = tempfile.TemporaryDirectory()
 
 
-def sentences() -> Task:
+def sentences() -> Any:
     return translation_task(Path(TEXTS.name), size=N_ROWS)
 
 
-def sentences_word_by_word() -> Task:
+def sentences_word_by_word() -> Any:
     return translation_task(
         Path(TEXTS.name), {"input_feeding": True, "bidirectional": True}, N_ROWS
     )

@@ -118,7 +118,7 @@ def test_every_parameter_is_documented() -> None:
         "docs/own-network.md": [lupi.attach],
         "docs/estimators.md": [lupi.LupiClassifier, lupi.SVMPlus],
         "docs/judge.md": [lupi.judge],
-        "docs/compare.md": [lupi.compare, lupi.DatasetTask],
+        "docs/compare.md": [lupi.compare, lupi.dataset_task],
     }
     for page, takers in pages.items():
         text = (ROOT / page).read_text()

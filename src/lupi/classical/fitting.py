@@ -70,12 +70,12 @@ def score_classical(
     with threadpool_limits(n_threads):
         for candidate in candidates:
             candidate.fit(train.x.numpy(), train.y.numpy(), **privileged, **weights)
-            scores = task.metrics(_output(candidate, task, val, val), val.y, val.weights)
+            scores = task.outcome.metrics(_output(candidate, task, val, val), val.y, val.weights)
             score = scores[task.metric.name]
             scored.append((sign * score, candidate))
         best = max(scored, key=lambda pair: pair[0])[1]
         return {
-            name: task.metrics(_output(best, task, part, val), part.y, part.weights)
+            name: task.outcome.metrics(_output(best, task, part, val), part.y, part.weights)
             for name, part in (("val", val), ("test", test))
         }
 

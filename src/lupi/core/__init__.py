@@ -3,40 +3,48 @@
 x is the input of a network, x* (`xstar`) is known in training only, y is the target.
 """
 
-from lupi.core.batch import Batch, Inputs, Losses, RowLoss
+from lupi.core.batch import Batch, Inputs, Losses, RowLoss, SortableSplit, Split, Splits
 from lupi.core.method import Method, Stage, seed_torch
+from lupi.core.outcomes import Outcome, OutputKind
 from lupi.core.task import (
+    Bools,
     Control,
+    Divides,
     Generated,
-    GivenRows,
-    OneOutputPerRow,
-    OutputKind,
     Places,
-    SortableSplit,
-    Split,
-    Splits,
+    RowNumbers,
+    Rows,
+    RunRows,
+    Shown,
     Task,
+    TaskKind,
     XstarKind,
 )
 from lupi.settings import derive_seed
 
 __all__ = [
     "Batch",
+    "Bools",
     "Control",
+    "Divides",
     "Generated",
-    "GivenRows",
     "Inputs",
     "Losses",
     "Method",
-    "OneOutputPerRow",
+    "Outcome",
     "OutputKind",
     "Places",
     "RowLoss",
+    "RowNumbers",
+    "Rows",
+    "RunRows",
+    "Shown",
     "SortableSplit",
     "Split",
     "Splits",
     "Stage",
     "Task",
+    "TaskKind",
     "XstarKind",
     "derive_seed",
     "seed_torch",

@@ -1,8 +1,10 @@
-"""Batches, which a method is given, and the losses of their rows, which it returns."""
+"""Rows in splits and batches, which a method is given, and losses of rows, which it returns."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from torch import Tensor
+from torch import Generator, Tensor
 
 from lupi.errors import LupiError
 
@@ -59,6 +61,36 @@ def finite_rows(values: Tensor) -> Tensor:
 def over_rows(values: Tensor, like: Tensor) -> Tensor:
     """Reshape values of rows (B,) so that they broadcast to `like` (B, ...)."""
     return values.view(-1, *[1] * (like.dim() - 1))
+
+
+class Split(Protocol):
+    """Some rows of a dataset."""
+
+    def __len__(self) -> int: ...
+
+    def batches(self, batch_size: int, shuffle: Generator | None = None) -> Iterator[Batch]:
+        """Yield all rows in batches: in order, or shuffled (and augmented) by a generator."""
+        ...
+
+
+@runtime_checkable
+class SortableSplit(Split, Protocol):
+    """Rows that take less time in an order of their own, such as sentences by length."""
+
+    def sort(self) -> tuple[Split, Tensor]:
+        """Return the rows in that order, and for each row of this split its place there (N,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """Training rows (with x*), validation rows and test rows (without)."""
+
+    train: Split
+    val: Split
+    test: Split
+    also: Mapping[str, Split] = field(default_factory=dict)
+    """Other versions of the test rows that are scored, too, such as ten crops of each image."""
 
 
 class RowLoss(NamedTuple):

@@ -11,13 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from lupi.core.batch import Batch, Inputs, Losses, RowLoss
-from lupi.core.task import (
-    Control,
-    OutputKind,
-    Places,
-    Task,
-    XstarKind,
-)
+from lupi.core.outcomes import OutputKind
+from lupi.core.task import Control, Places, Task, XstarKind
 from lupi.search import Range, Space
 from lupi.settings import Settings
 

@@ -14,16 +14,17 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 from torch.nn import functional as F
 
+from lupi.core import Task
 from lupi.errors import LupiError
 from lupi.estimators.network import ClassEstimator
-from lupi.loaders.division import PARTS, Division
+from lupi.loaders.division import Division
 from lupi.loaders.images.batches import Images
 from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
 from lupi.loaders.images.windows import Cropping
 from lupi.networks.map_student import with_backbone
+from lupi.subsets import PARTS
 from lupi.tasks.images.image import ImageRows, image_task
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.tasks.task import DataTask
 from lupi.train.settings import TrainSettings
 
 AT_ONCE = 64
@@ -117,7 +118,7 @@ class LupiImageClassifier(ClassEstimator):
         given = self._given("model", "tune", "pooling", "dropout")
         return ImageNetworkSettings.parse({"name": self.network, **given}, "network")
 
-    def _task(self, X: Any, y: Any, n_classes: int | None, xstar: Any, seed: int) -> DataTask:
+    def _task(self, X: Any, y: Any, n_classes: int | None, xstar: Any, seed: int) -> Task:
         """Hold images out."""
         pixels, masks, has = X
         train, val = self._rows(y, seed)

@@ -20,18 +20,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from lupi.core import Batch
+from lupi.core import Batch, Task
 from lupi.core.gaussian import moments
 from lupi.errors import LupiError
 from lupi.estimators.features import fit_features, read_features
-from lupi.estimators.task import SplitTask
-from lupi.loaders.subsets import nested_rows
+from lupi.estimators.task import GivenRows, split_task
 from lupi.loaders.tables.vectors import VectorSplit
 from lupi.loaders.xstar.given import check_xstar
 from lupi.methods.registry import find_method
 from lupi.settings import format_value
+from lupi.subsets import nested_rows
 from lupi.tasks.table_network import TableNetworkSettings, build_network
-from lupi.tasks.task import DataTask
 from lupi.train.evaluate import is_collapsed
 from lupi.train.loop import Fitted, Row, fit
 from lupi.train.run import new_method, noise_at_best_epoch
@@ -157,9 +156,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
             return "no-xstar", {}
         return self.method, dict(self.settings or {})
 
-    def _task(
-        self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int
-    ) -> SplitTask | DataTask:
+    def _task(self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int) -> Task:
         """Standardise x and x*, and hold rows out."""
         is_given = xstar is not None
         xstar, has = check_xstar(xstar, len(y))
@@ -174,13 +171,15 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         privileged = rows._replace(xstar=torch.from_numpy(xs), has_xstar=torch.from_numpy(has))
         given = self._given("n_hidden", "n_layers", "dropout")
         network, n_features = TableNetworkSettings.parse(given, "network"), x.shape[1]
-        return SplitTask(
-            VectorSplit(privileged.select(torch.from_numpy(train))),
-            VectorSplit(rows.select(torch.from_numpy(val))),
-            n_classes,
-            partial(self._build, network, n_features),
-            torch.zeros(2, n_features),
-            xs.shape[1],
+        return split_task(
+            GivenRows(
+                VectorSplit(privileged.select(torch.from_numpy(train))),
+                VectorSplit(rows.select(torch.from_numpy(val))),
+                n_classes,
+                partial(self._build, network, n_features),
+                torch.zeros(2, n_features),
+                xs.shape[1],
+            )
         )
 
     def _build(self, settings: TableNetworkSettings, n_features: int, n_outputs: int) -> nn.Module:

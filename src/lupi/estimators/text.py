@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from lupi.core import Task
 from lupi.core.gaussian import moments
 from lupi.errors import LupiError
 from lupi.estimators.network import ClassEstimator, LupiEstimator
-from lupi.estimators.task import SplitTask
+from lupi.estimators.task import GivenRows, split_task
 from lupi.loaders.text.rationales import BadRationaleError, find_form, mark_words, read_cell
 from lupi.loaders.text.text_rows import TextSplit
 from lupi.loaders.text.tokens import locate_words, split_words
@@ -105,7 +106,7 @@ class LupiTextEstimator(LupiEstimator):
             return method, dict(NOISE_AT_WORDS)
         return method, settings
 
-    def _task(self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int) -> SplitTask:
+    def _task(self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int) -> Task:
         """Build the vocabulary from the training texts, and hold texts out."""
         train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
         words = [split_words(text) for text in X]
@@ -121,7 +122,7 @@ class LupiTextEstimator(LupiEstimator):
             numbers = [torch.from_numpy(self.vocabulary_.encode(text)) for text in words]
         targets = torch.from_numpy(y)
         n_words = len(self.vocabulary_) + 1
-        return SplitTask(
+        given = GivenRows(
             TextSplit(
                 [numbers[i] for i in train],
                 targets[train],
@@ -133,9 +134,8 @@ class LupiTextEstimator(LupiEstimator):
             lambda n_outputs: build_network(network, n_words, n_outputs, encoder),
             torch.ones(2, N_EXAMPLE_WORDS, dtype=torch.long),
             xstar_dim=1,
-            xstar_kind="region",
-            places="words",
         )
+        return split_task(given, "region", "words")
 
     def _network(self) -> TextNetworkSettings:
         network = {"name": self.network, **self._given("n_channels", "dropout", "pooling")}

@@ -65,7 +65,7 @@ def compare(
         data: a pandas DataFrame; the path of a table, of texts, or of a folder or zip of images;
             settings of a comparison as a
             mapping, as the path of a YAML file or as a name that comes with lupi, such as
-            `"demo"`; or a task of your own, such as a `lupi.DatasetTask`.
+            `"demo"`; or a task of your own, such as one by `lupi.dataset_task`.
         target: column to predict.
         privileged: columns that are x* (tables).
         text: column with the texts (texts only).
@@ -105,7 +105,7 @@ def compare(
             `event.content` a row of metrics, a result or an error.
         tensorboard: write learning curves to `tensorboard/` in the folder of the records.
         network: a function without arguments that builds your own network, with datasets for
-            training, validation and test as `data`: see `lupi.DatasetTask`.
+            training, validation and test as `data`: see `lupi.dataset_task`.
         task: other settings of the table or the texts, such as `metric="auc"`.
 
     Returns:
@@ -158,7 +158,7 @@ def compare(
 
 def _own_network(data: Any, network: Callable[[], Any]) -> Any:
     """Return the task of a user's datasets and network."""
-    from lupi.tasks.datasets import DatasetTask
+    from lupi.tasks.datasets import dataset_task
 
     if not isinstance(data, tuple | list) or len(data) != 3:
         raise LupiError(
@@ -166,7 +166,7 @@ def _own_network(data: Any, network: Callable[[], Any]) -> Any:
             "lupi.compare((train, val, test), network=build); train has (x, x*, y), others (x, y)"
         )
     train, val, test = data
-    return DatasetTask(train, val, test, network)
+    return dataset_task(train, val, test, network)
 
 
 def _settings(*given: Any, **more: Any) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _read(
         return _from_path(Path(data), given, changes)
     if _is_frame(data):
         return _from_frame(data, given, changes, folder)
-    if hasattr(data, "splits") and hasattr(data, "network"):
+    if hasattr(data, "splits") and hasattr(data, "for_run"):  # a Task, without importing torch
         from lupi.comparison.custom import custom_comparison
 
         _refuse(given, "a task has its rows already")

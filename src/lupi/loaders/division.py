@@ -7,7 +7,7 @@ drawn from its training rows: class by class, by whole groups, or in order of ti
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,8 @@ from lupi.design import Design
 from lupi.errors import LupiError
 from lupi.facts import Fact
 from lupi.settings import derive_seed
+from lupi.subsets import PARTS, Part
 
-Part = Literal["train", "val", "test"]
-PARTS: tuple[Part, ...] = get_args(Part)
 Rows = NDArray[np.int64]
 Codes = NDArray[np.int64]
 Amount = float | int

@@ -23,8 +23,8 @@ from lupi.errors import LupiError
 from lupi.limits import largest_content, open_regular
 from lupi.loaders.content import fingerprint_of
 from lupi.loaders.parquet import parquet_columns, parquet_rows, read_parquet
-from lupi.loaders.subsets import some_rows
 from lupi.settings import Settings, unknown_name
+from lupi.subsets import some_rows
 from lupi.unpack import read_gzip, refuse_growth
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from lupi.errors import LupiError
 from lupi.limits import ALWAYS_READ, check_regular, largest_content
-from lupi.loaders.subsets import some_rows
+from lupi.subsets import some_rows
 
 if TYPE_CHECKING:
     import pandas as pd

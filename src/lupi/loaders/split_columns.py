@@ -9,10 +9,8 @@ from pydantic import Field, field_validator, model_validator
 
 from lupi.errors import LupiError
 from lupi.loaders.division import (
-    PARTS,
     Codes,
     Division,
-    Part,
     check_classes,
     given_parts,
     number_groups,
@@ -20,6 +18,7 @@ from lupi.loaders.division import (
 )
 from lupi.loaders.tables.encoder import days, is_date, is_number, texts
 from lupi.settings import Settings, format_value
+from lupi.subsets import PARTS, Part
 
 if TYPE_CHECKING:
     import pandas as pd

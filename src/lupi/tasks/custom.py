@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from lupi.core import Batch, Split, Task
+from lupi.core import Batch, Split, Task, TaskKind
 from lupi.errors import LupiError
 from lupi.settings import Settings, TaskSettings
 
@@ -25,20 +25,17 @@ class CustomNetworkSettings(Settings):
     """No settings: the task builds its own network."""
 
 
-class CustomTask:
-    """Entry of the registry whose constructor returns the given object."""
+def _given(settings: CustomTaskSettings, network: CustomNetworkSettings) -> Task:
+    """Return the task of these settings."""
+    if settings.content not in _registered:
+        raise LupiError(
+            "task.name: custom stands for a task that was given to `lupi.compare` in Python; "
+            "run that script again"
+        )
+    return _registered[settings.content]
 
-    Settings = CustomTaskSettings
-    Network = CustomNetworkSettings
 
-    def __new__(cls, settings: CustomTaskSettings, network: CustomNetworkSettings) -> Any:
-        """Return the task of these settings."""
-        if settings.content not in _registered:
-            raise LupiError(
-                "task.name: custom stands for a task that was given to `lupi.compare` in Python; "
-                "run that script again"
-            )
-        return _registered[settings.content]
+CustomTask = TaskKind(CustomTaskSettings, CustomNetworkSettings, _given)
 
 
 def register_task(task: Task, size: int, seed: int) -> dict[str, Any]:

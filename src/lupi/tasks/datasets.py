@@ -1,4 +1,4 @@
-"""`lupi.DatasetTask`: a task from torch datasets and a network of the user."""
+"""`lupi.dataset_task`: a task from torch datasets and a network of the user."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, cast
@@ -8,19 +8,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lupi.core import Batch
+from lupi.core import Batch, Bools, Outcome, RowNumbers, Rows, RunRows, Shown, Task
 from lupi.errors import LupiError
-from lupi.facts import Fact
-from lupi.loaders.division import GivenParts, Part
+from lupi.loaders.division import GivenParts
 from lupi.loaders.tables.vectors import VectorSplit
 from lupi.loaders.xstar.controls import control_maps, control_vectors
 from lupi.settings import Settings
-from lupi.tasks.outcomes import Outcome
-from lupi.tasks.task import Bools, DataTask, RowNumbers, Shown
+from lupi.subsets import Part
 
 
-class DatasetTask(DataTask):
-    """Classification or regression with rows and a network of your own.
+def dataset_task(
+    train: Any,
+    val: Any,
+    test: Any,
+    network: Callable[[], nn.Module],
+    *,
+    kind: Literal["classification", "regression"] = "classification",
+    metric: str | None = None,
+) -> Task:
+    """Return a task with rows and a network of your own: classification or regression.
 
     All rows are read into memory. x and x* are used as they are: scale them yourself. Every seed
     draws its training rows from `train`; validation and test rows are the same for all.
@@ -38,36 +44,25 @@ class DatasetTask(DataTask):
         metric: a score such as balanced_accuracy, auc or mae; by default accuracy, or r2. All
             scores are recorded.
     """
-
-    def __init__(
-        self,
-        train: Any,
-        val: Any,
-        test: Any,
-        network: Callable[[], nn.Module],
-        *,
-        kind: Literal["classification", "regression"] = "classification",
-        metric: str | None = None,
-    ) -> None:
-        rows = _DatasetRows(train, val, test, network, kind)
-        division = GivenParts(
-            {part: len(y) for part, y in rows.y.items()}, lambda seed: rows.classes_of_train
-        )
-        maps = rows.xstar.dim() - 2  # axes of a map beside rows and channels
-        super().__init__(
-            rows,
-            division,
-            division.design,
-            rows.outcome,
-            rows.outcome.metric(metric),
-            Settings(),
-            xstar_kind="region" if maps > 0 else "vector",
-            places=None if maps < 1 else "words" if maps == 1 else "pixels",
-            xstar_dim=rows.xstar_dim,
-        )
+    rows = _DatasetRows(train, val, test, network, kind)
+    division = GivenParts(
+        {part: len(y) for part, y in rows.y.items()}, lambda seed: rows.classes_of_train
+    )
+    maps = rows.xstar.dim() - 2  # axes of a map beside rows and channels
+    return Task(
+        rows,
+        division,
+        division.design,
+        rows.outcome,
+        rows.outcome.metric(metric),
+        Settings(),
+        xstar_kind="region" if maps > 0 else "vector",
+        places=None if maps < 1 else "words" if maps == 1 else "pixels",
+        xstar_dim=rows.xstar_dim,
+    )
 
 
-class _DatasetRows:
+class _DatasetRows(Rows):
     """All rows in memory; nothing is fitted, so they are those of every run."""
 
     def __init__(
@@ -81,7 +76,7 @@ class _DatasetRows:
             "val": _columns(val, 2, "val"),
             "test": _columns(test, 2, "test"),
         }
-        self._x = {part: _stacked(x, f"{part}: x") for part, (x, _) in given.items()}
+        self.x = {part: _stacked(x, f"{part}: x") for part, (x, _) in given.items()}
         self.y: dict[Part, NDArray[Any]] = {
             part: np.asarray([_number(v) for v in y]) for part, (_, y) in given.items()
         }
@@ -92,7 +87,7 @@ class _DatasetRows:
         else:
             own = self.y["train"]
             self.outcome = Outcome((), float(own.mean()), float(own.std()) or 1.0)
-        self._build = network
+        self.build = network
         self._check_network()
 
     @property
@@ -105,25 +100,13 @@ class _DatasetRows:
         """Return the rows of a run."""
         return _DatasetRun(self, parts)
 
-    def unfitted(self, network: Any) -> "_DatasetRun":
-        """Return rows of no run."""
-        return _DatasetRun(self, {})
-
-    def facts(self) -> tuple[Fact, ...]:
-        """Return nothing: the caller knows the rows."""
-        return ()
-
-    def warnings(self) -> tuple[str, ...]:
-        """Return none."""
-        return ()
-
     def part(self, part: Part, rows: RowNumbers) -> Batch:
         """Return some rows, without x*."""
         y = self.y[part][rows]
         if self.outcome.classes:
-            return Batch(self._x[part][rows], torch.from_numpy(y.astype(np.int64)))
+            return Batch(self.x[part][rows], torch.from_numpy(y.astype(np.int64)))
         scaled = (y - self.outcome.mean) / self.outcome.std
-        return Batch(self._x[part][rows], torch.from_numpy(scaled.astype(np.float32)))
+        return Batch(self.x[part][rows], torch.from_numpy(scaled.astype(np.float32)))
 
     def has_xstar(self, part: Part, rows: RowNumbers) -> Bools:
         """Return which rows have x*: training rows only."""
@@ -131,25 +114,17 @@ class _DatasetRows:
             return np.zeros(len(rows), dtype=np.bool_)
         return self._has.numpy()[rows]
 
-    def network(self) -> nn.Module:
-        """Build the student with new random weights."""
-        return self._build()
-
-    def example(self) -> Tensor:
-        """Return two rows of x."""
-        return self._x["train"][:2]
-
     @torch.no_grad()
     def _check_network(self) -> None:
         n_outputs = self.outcome.n_outputs
         with torch.random.fork_rng(devices=[]):
-            net = self._build()
+            net = self.build()
             if not isinstance(net, nn.Module):
                 raise LupiError(
                     "network: expected a function that builds an nn.Module, got one that returns "
                     f"{type(net).__name__}"
                 )
-            shape = tuple(net.eval()(self.example()).shape)
+            shape = tuple(net.eval()(self.x["train"][:2]).shape)
         if shape != (2, n_outputs):
             what = f"{n_outputs} classes" if self.outcome.classes else "mean and log-variance"
             raise LupiError(
@@ -157,17 +132,24 @@ class _DatasetRows:
             )
 
 
-class _DatasetRun:
+class _DatasetRun(RunRows):
     """Rows of a run, as they were given."""
 
     def __init__(self, rows: _DatasetRows, parts: Mapping[Part, RowNumbers]) -> None:
         self._rows, self._parts = rows, parts
         self.outcome, self.xstar_dim = rows.outcome, rows.xstar_dim
-        self.network, self.example = rows.network, rows.example
 
     def has_xstar(self, part: Part) -> Bools:
         """Return which rows of a part have x*."""
         return self._rows.has_xstar(part, self._parts[part])
+
+    def network(self) -> nn.Module:
+        """Build the student with new random weights."""
+        return self._rows.build()
+
+    def example(self) -> Tensor:
+        """Return two rows of x."""
+        return self._rows.x["train"][:2]
 
     def split(self, part: Part, shown: Shown | None = None) -> VectorSplit:
         """Return the rows of a part."""
@@ -181,14 +163,6 @@ class _DatasetRun:
             xstar[has] = torch.from_numpy(change(xstar[has].numpy(), shown.control, shown.seed))
         xstar[~has] = 0
         return VectorSplit(batch._replace(xstar=xstar, has_xstar=has))
-
-    def also(self) -> dict[str, VectorSplit]:
-        """Return no other versions."""
-        return {}
-
-    def preprocessing(self) -> dict[str, Any]:
-        """Return nothing: rows are given already prepared."""
-        return {}
 
 
 def _columns(rows: Any, n: int, name: str) -> tuple[list[Any], ...]:

@@ -1,6 +1,5 @@
 """Tasks by name: those of lupi and of plug-ins."""
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from lupi.tasks.images.image_files import (
 )
 from lupi.tasks.images.image_folder import ImageFolderTask
 from lupi.tasks.table import TableTask
-from lupi.tasks.task import DataTask
 from lupi.tasks.text.task import TextTask
 
 TASKS: dict[str, Any] = {
@@ -82,12 +80,7 @@ class TaskLoader:
             self._task, self._settings = build_task(task, network), task
         if isinstance(task, CustomTaskSettings):  # the user's object has its own network
             return self._task
-        if isinstance(self._task, DataTask):
-            return self._task.with_network(network)
-        other: Any = copy.copy(self._task)
-        other.network_settings = network
-        result: Task = other
-        return result
+        return self._task.with_network(network)
 
 
 def prepare_task(task: TaskSettings, on_decoded: OnDecoded) -> list[str]:

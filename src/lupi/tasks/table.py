@@ -7,17 +7,17 @@ unit of a target that is a number.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lupi.core import Batch
+from lupi.core import Batch, Bools, Outcome, RowNumbers, Rows, RunRows, Shown, Task, TaskKind
+from lupi.core.outcomes import TWO_CLASS_SCORE
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
-from lupi.loaders.division import Part
 from lupi.loaders.files import resolve
 from lupi.loaders.tables.cells import odd_columns
 from lupi.loaders.tables.columns import load_table
@@ -28,9 +28,8 @@ from lupi.loaders.tables.settings import TableSettings
 from lupi.loaders.tables.vectors import VectorSplit
 from lupi.loaders.tables.weights import describe_weights, loss_weights, metric_weights
 from lupi.loaders.xstar.controls import control_vectors
-from lupi.tasks.outcomes import TWO_CLASS_SCORE, Outcome
+from lupi.subsets import Part
 from lupi.tasks.table_network import TableNetworkSettings, build_network
-from lupi.tasks.task import Bools, DataTask, RowNumbers, Shown, TaskKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
 
 
-def load_table_task(settings: TableSettings, network: TableNetworkSettings) -> DataTask:
+def load_table_task(settings: TableSettings, network: TableNetworkSettings) -> Task:
     """Return the task of a table: classification or regression; x* is a vector."""
     rows = TableRows(settings)
     table = rows.table
@@ -48,7 +47,7 @@ def load_table_task(settings: TableSettings, network: TableNetworkSettings) -> D
         "cell that is no number": sum(cells.n for cells in table.bad_cells),
         "row without a target, left out": table.n_dropped,
     }
-    return DataTask(
+    return Task(
         rows,
         table.division,
         table.design,
@@ -63,7 +62,7 @@ def load_table_task(settings: TableSettings, network: TableNetworkSettings) -> D
 TableTask = TaskKind(TableSettings, TableNetworkSettings, load_table_task)
 
 
-class TableRows:
+class TableRows(Rows):
     """The rows of a table; x* is a vector made of the privileged columns."""
 
     def __init__(self, settings: TableSettings) -> None:
@@ -87,10 +86,6 @@ class TableRows:
         if len(there) < len(self.table.privileged):
             return np.zeros(len(frame), dtype=np.bool_)
         return frame[there].notna().any(axis=1).to_numpy(dtype=np.bool_).copy()
-
-    def unfitted(self, network: Any) -> NoReturn:
-        """Raise an error: the length of x depends on training rows."""
-        raise RuntimeError("x is encoded in a run only: call for_run(size, seed) first")
 
     def facts(self) -> tuple[Fact, ...]:
         """Return facts about the data, for the user to check before training."""
@@ -141,7 +136,7 @@ class TableRows:
         return self._warnings
 
 
-class TableRun:
+class TableRun(RunRows):
     """Rows of a run, encoded as its training rows taught."""
 
     def __init__(
@@ -212,10 +207,6 @@ class TableRun:
         if self.outcome.classes:
             return torch.from_numpy(y)
         return torch.from_numpy(((y - self.outcome.mean) / self.outcome.std).astype(np.float32))
-
-    def also(self) -> dict[str, VectorSplit]:
-        """Return no other versions."""
-        return {}
 
     def network(self) -> nn.Module:
         """Build the student with new random weights."""

@@ -54,7 +54,7 @@ def _outputs_in_order(
     batches = []
     for batch in islice(split.batches(batch_size), rank, None, n_processes):
         x = processes.as_input(batch.x) if processes else map_tensors(batch.x, to_device)
-        output, y = task.condense(_predict(method, x).cpu(), batch.y)
+        output, y = task.outcome.condense(_predict(method, x).cpu(), batch.y)
         batches.append(Outputs(output, y, batch.weights))
     if processes:
         turns = zip_longest(*processes.gather(batches))

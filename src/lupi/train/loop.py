@@ -304,9 +304,11 @@ class _Training:
         outputs = compute_outputs(method, self.splits.val, EVALUATION_BATCH, self.processes)
         if not outputs.output.isfinite().all():
             return {}
-        if stage_epoch >= settings.uniform_after and self.task.is_uninformative(outputs.output):
+        if stage_epoch >= settings.uniform_after and self.task.outcome.is_uninformative(
+            outputs.output
+        ):
             return {}
-        return self.task.metrics(*outputs)
+        return self.task.outcome.metrics(*outputs)
 
     def noise_sites(self, method: Method) -> dict[str, dict[str, float]]:
         """Describe the noise at each site for some training rows; empty for methods without x*."""

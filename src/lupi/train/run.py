@@ -100,11 +100,11 @@ def _record(
         result = _run_classical(learner, settings, task) if writes else {}
     else:
         splits = splits_for(learner, task, settings)
-        preprocessing = task.preprocessing(settings.size, settings.seed)
+        preprocessing = task.fitted.preprocessing()
         if preprocessing and writes and not settings.trial:
             write_json(folder / "preprocessing.json", preprocessing)
         if writes:
-            task.save(folder)
+            task.fitted.save(folder)
         build = partial(new_method, task, settings.method, settings.settings, settings.seed)
         train, seed = settings.train, settings.seed
         fitted = fit(build, task, splits, train, seed, folder, on_epoch, processes)
@@ -158,12 +158,12 @@ def _score(
     """Return the result of a run: scores of its student, and the noise at its best epoch."""
     scored = {"val": splits.val} if settings.trial else {"val": splits.val, "test": splits.test}
     judged_by = "val" if settings.trial else "test"
-    trivial = task.trivial(splits.train, scored[judged_by])
+    trivial = task.outcome.trivial(splits.train, scored[judged_by])
     metrics = {name: trivial if name == judged_by else {} for name in scored}
     signatures: dict[str, str] = {}
     if fitted.best_epoch:
         metrics = {
-            name: task.metrics(*compute_outputs(fitted.method, split, processes=processes))
+            name: task.outcome.metrics(*compute_outputs(fitted.method, split, processes=processes))
             for name, split in {**scored, **splits.also}.items()
         }
     if processes.rank > 0:
@@ -213,7 +213,7 @@ def _generate(
     signatures: dict[str, str] = {}
     parts: tuple[Literal["val", "test"], ...] = ("val", "test") if "test" in metrics else ("val",)
     for part in parts:
-        generated = task.generate(method.net, getattr(splits, part), part)
+        generated = task.fitted.generate(method.net, getattr(splits, part), part)
         if generated is None:
             break
         write_text(folder / f"{part}.txt", "".join(f"{line}\n" for line in generated.lines))
@@ -230,7 +230,7 @@ def _run_classical(model: type[Classical], settings: RunSettings, task: Task) ->
         "format": FORMAT,
         "status": "finished",
         "metrics": score_classical(model, own, task, splits, settings.seed, n_threads),
-        "trivial": task.trivial(splits.train, splits.test),
+        "trivial": task.outcome.trivial(splits.train, splits.test),
         "collapsed": None,
         "sites": {},
         "best_epoch": 0,

@@ -16,13 +16,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from lupi.core import TaskKind
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
 from lupi.loaders.images.index import Index, Item, is_image
 from lupi.loaders.images.trees import Tree, read_text, subfolders
 from lupi.tasks.images.image_files import ImageFilesSettings, load_image_files
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.tasks.task import TaskKind
 
 IMAGES = ("Data/CLS-LOC/train", "train")
 ANNOTATIONS = ("Annotations/CLS-LOC/train", "Annotation", "annotations", "bbox", "boxes")

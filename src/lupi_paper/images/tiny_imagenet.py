@@ -15,6 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Literal
 
+from lupi.core import TaskKind
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
 from lupi.loaders.images.annotations.shapes import Box
@@ -22,7 +23,6 @@ from lupi.loaders.images.index import Index, Item, is_image
 from lupi.loaders.images.trees import Tree, read_text, subfolders
 from lupi.tasks.images.image_files import AugmentSettings, ImageFilesSettings, load_image_files
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.tasks.task import TaskKind
 
 VAL_LIST = "val/val_annotations.txt"
 

@@ -1,201 +1,105 @@
-"""Translation of sentences, with a vector (of the image they describe) as x*."""
+"""Translation of sentences, with a vector (of the image they describe) as x*.
 
-import copy
+Vocabularies, and how x* becomes vectors, are learned from the training lines of a run alone.
+"""
+
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lupi.core import Control, Generated, Inputs, OutputKind, Places, Split, Splits, XstarKind
+from lupi.core import (
+    Bools,
+    Control,
+    Generated,
+    Inputs,
+    Outcome,
+    OutputKind,
+    RowNumbers,
+    Rows,
+    RunRows,
+    Shown,
+    Split,
+    Task,
+    TaskKind,
+)
 from lupi.errors import LupiError
 from lupi.facts import Fact
 from lupi.loaders.content import fingerprint_of
-from lupi.loaders.subsets import nested_rows, rows_with_xstar
+from lupi.loaders.division import GivenParts
 from lupi.loaders.xstar.controls import control_vectors
-from lupi.records import Design, Metric
-from lupi_paper.translation.learned_lines import LearnedLines, Part, Rows, learn_lines
+from lupi.records import Metric
+from lupi.subsets import Part
 from lupi_paper.translation.meteor import find_meteor, score_meteor
 from lupi_paper.translation.scoring import score_lines
 from lupi_paper.translation.settings import TranslationNetworkSettings, TranslationSettings
 from lupi_paper.translation.text.parallel_text import Pairs, is_blank, read_pairs, split_name
 from lupi_paper.translation.text.sentence_vectors import VectorFiles, Vectors
 from lupi_paper.translation.text.sentences import Ids, SentenceSplit, to_learn
-from lupi_paper.translation.text.vocabulary import PAD, Vocabulary
+from lupi_paper.translation.text.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
 from lupi_paper.translation.token_loss import token_loss
 from lupi_paper.translation.translator import build_network, build_translator
 
 
-class TranslationTask:
-    """Sentences, their translations, and vectors."""
+def load_translation(settings: TranslationSettings, network: TranslationNetworkSettings) -> Task:
+    """Return the task of sentences and their translations."""
+    if network.bidirectional and network.n_units % 2:
+        raise LupiError("network.n_units: a bidirectional encoder needs an even number")
+    lines = TranslationLines(settings)
+    division = GivenParts(
+        {part: len(lines.numbers(part)) for part in ("train", "val", "test")},
+        lambda seed: np.zeros(len(lines.usable), dtype=np.int64),
+    )
+    return Task(
+        lines,
+        division,
+        division.design,
+        Tokens(),
+        Metric("bleu", selected_by="accuracy"),
+        network,
+        xstar_kind="vector",
+        finding_counts={kind: n for kind, n in lines.found.items() if n},
+    )
 
-    Settings = TranslationSettings
-    Network = TranslationNetworkSettings
-    metric = Metric("bleu", selected_by="accuracy")
-    xstar_kind: XstarKind = "vector"
-    places: Places | None = None
-    xstar_dim = 0
-    output_kind: OutputKind = "tokens"
-    warnings: tuple[str, ...] = ()
 
-    def __init__(self, settings: TranslationSettings, network: TranslationNetworkSettings) -> None:
-        self.settings, self.network_settings = settings, network
-        s = settings
-        if s.content not in (None, fingerprint_of(s.files)):
-            raise LupiError(
-                f"texts in {s.root} have changed since this run was planned; plan it again"
-            )
-        if s.meteor:
-            find_meteor(s.target)
-        if network.bidirectional and network.n_units % 2:
-            raise LupiError("network.n_units: a bidirectional encoder needs an even number")
-        self._pairs: dict[Part, Pairs] = {
-            "train": read_pairs(s.root, s.train, s.source, s.target),
-            "val": read_pairs(s.root, s.val, s.source, s.target),
-            "test": read_pairs(s.root, s.test, s.source, s.target),
-        }
-        train = self._pairs["train"]
-        self._found: Counter[str] = Counter()
-        self._rows = self._usable_rows()
-        self.design = Design(len(self._rows), "fixed", n_test=len(self._pairs["test"]))
-        self._vector_files: VectorFiles | None = None
-        if s.xstar is not None:
-            skip = s.on_bad == "skip"
-            name = split_name(train.name)
-            self._vector_files = files = VectorFiles(
-                s.xstar, s.images, name, len(train), s.xstar_dims, skip
-            )
-            self._found["training line without x*"] = int((~files.has).sum())
-            self._found["x* that is not finite"] = files.n_bad
-        # Shared by copies, as the arms of one size and seed follow one another.
-        self._last: dict[tuple[int, int], LearnedLines] = {}
-        self._run: LearnedLines | None = None
+TranslationTask = TaskKind(TranslationSettings, TranslationNetworkSettings, load_translation)
 
-    def for_run(self, size: int, seed: int) -> Self:
-        """Return the task with vocabularies and vectors learned from a run's training lines."""
-        if (size, seed) not in self._last:
-            rows = self._rows[nested_rows(np.zeros(len(self._rows), dtype=np.int64), size, seed)]
-            learned = learn_lines(self._pairs, rows, self.settings, self._vector_files)
-            self._last.clear()
-            self._last[size, seed] = learned
-        fitted = copy.copy(self)
-        fitted._run = run = self._last[size, seed]
-        fitted.xstar_dim = run.vectors.n_dims if run.vectors else 0
-        return fitted
+
+@dataclass(frozen=True)
+class Tokens(Outcome):
+    """A sequence of words or pieces."""
+
+    target: Vocabulary | None = None
+    """Words or pieces of translations; None before a run."""
+    references: tuple[str, ...] = ()
+    """Translations of the test lines."""
+    smoothing: float = 0.0
+    tokenised: bool = True
 
     @property
-    def facts(self) -> tuple[Fact, ...]:
-        """What was read, for the user to check before training."""
-        s = self.settings
-        return (
-            Fact("x", f"sentences in {s.source}, {len(self.source):,} words known"),
-            Fact("y", f"their translations into {s.target}, {len(self.target):,} words known"),
-            *(Fact("found", f"{n:,} x {what}") for what, n in self.finding_counts.items()),
-        )
-
-    @property
-    def _fitted(self) -> LearnedLines:
-        if self._run is None:
-            raise RuntimeError("vocabularies are those of a run: call for_run(size, seed) first")
-        return self._run
+    def output_kind(self) -> OutputKind:
+        """Kind of output."""
+        return "tokens"
 
     @property
     def n_outputs(self) -> int:
         """Words or pieces that a translation may consist of."""
-        return len(self.target)
+        return len(self._known)
 
     @property
-    def n_rows(self) -> int:
-        """Lines to choose training lines from."""
-        return len(self._rows)
-
-    @property
-    def source(self) -> Vocabulary:
-        """Words or pieces of the sentences."""
-        return self._fitted.source
-
-    @property
-    def target(self) -> Vocabulary:
-        """Words or pieces of their translations."""
-        return self._fitted.target
-
-    @property
-    def finding_counts(self) -> Mapping[str, int]:
-        """Return the problems found in texts and x*, with their counts."""
-        return {kind: n for kind, n in self._found.items() if n}
-
-    def _usable_rows(self) -> Rows:
-        """Return the training lines that can be learned from; stop at a bad one, or count it."""
-        good = np.ones(len(self._pairs["train"]), dtype=np.bool_)
-        most = self.settings.max_tokens
-        for part, pairs in self._pairs.items():
-            for i, lines in enumerate(zip(pairs.source, pairs.target, strict=True)):
-                if any(is_blank(line) for line in lines):
-                    kind = "empty line"
-                elif part == "train" and max(len(line.split()) for line in lines) > most:
-                    kind = f"line with more than {most} words"
-                else:
-                    continue
-                if self.settings.on_bad == "stop":
-                    raise LupiError(
-                        f"{pairs.name}, line {i + 1}: {kind}; correct it, or let such lines be "
-                        "left out of training and counted: task.on_bad: skip"
-                    )
-                self._found[kind] += 1
-                if part == "train":
-                    good[i] = False
-        if not good.any():
-            raise LupiError(f"{self._pairs['train'].name} has no line that can be learned from")
-        return good.nonzero()[0]
-
-    def splits(
-        self,
-        size: int,
-        seed: int,
-        control: Control = "real",
-        xstar_frac: float = 1.0,
-        reveal: bool = False,
-    ) -> Splits:
-        """Return `size` training rows with x* under a control, and all of validation and test.
-
-        The fraction is one of the training rows that have x* at all. With `reveal` (an oracle)
-        validation and test rows have x* too, under the same control.
-        """
-        run = self.for_run(size, seed)._fitted
-        vectors = run.vectors.train if run.vectors else _no_vectors(size)
-        has = vectors.has.copy()
-        has[has] = rows_with_xstar(int(has.sum()), xstar_frac, seed)
-
-        def held_out(part: Literal["val", "test"]) -> SentenceSplit:
-            if not reveal or run.vectors is None:
-                return SentenceSplit(*run.ids[part])
-            pairs = self._pairs[part]
-            shown = run.vectors.of(split_name(pairs.name), len(pairs))
-            return SentenceSplit(*run.ids[part], _controlled(shown, control, seed), shown.has)
-
-        train = SentenceSplit(*run.ids["train"], _controlled(vectors, control, seed), has)
-        return Splits(train, held_out("val"), held_out("test"))
-
-    def lines(self, part: Part) -> list[str]:
-        """Return the sentences of a part as text."""
-        return self._pairs[part].source
-
-    def network(self) -> nn.Module:
-        """Build the student, freshly initialised."""
-        return build_network(self.network_settings, len(self.source), len(self.target))
-
-    def example(self) -> Inputs:
-        """Return two sentences with their translations."""
-        source, target = self._fitted.ids["train"]
-        return to_learn((source * 2)[:2], (target * 2)[:2])[0]
+    def _known(self) -> Vocabulary:
+        assert self.target is not None
+        return self.target
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy of each row, (B,): the sum over its tokens."""
-        return token_loss(output, y, self.settings.label_smoothing).sum(1)
+        return token_loss(output, y, self.smoothing).sum(1)
 
     def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return the sum of losses, the right tokens and how sure the first is; and all tokens."""
@@ -218,14 +122,150 @@ class TranslationTask:
         tokens[PAD] = 0
         truth = torch.cat([b.y.flatten() for b in test.batches(256)])
         truth = truth[truth != PAD]
-        line = self.target.decode(sentence[:-1])
-        references = self._pairs["test"].target
-        scores, _ = score_lines([line] * len(references), references, self.settings.tokenised)
+        lines = [self._known.decode(sentence[:-1])] * len(self.references)
+        scores, _ = score_lines(lines, list(self.references), self.tokenised)
         return {"accuracy": (truth == tokens.argmax()).float().mean().item(), **scores}
 
     def is_uninformative(self, output: Tensor) -> bool:
         """Return whether the confidence in the first token is the same for all sentences."""
         return bool(output[:, 2].std() < 1e-3)
+
+
+class TranslationLines(Rows):
+    """Sentences, their translations, and files with vectors."""
+
+    def __init__(self, settings: TranslationSettings) -> None:
+        self.settings = s = settings
+        if s.content not in (None, fingerprint_of(s.files)):
+            raise LupiError(
+                f"texts in {s.root} have changed since this run was planned; plan it again"
+            )
+        if s.meteor:
+            find_meteor(s.target)
+        self.pairs: dict[Part, Pairs] = {
+            "train": read_pairs(s.root, s.train, s.source, s.target),
+            "val": read_pairs(s.root, s.val, s.source, s.target),
+            "test": read_pairs(s.root, s.test, s.source, s.target),
+        }
+        self.found: Counter[str] = Counter()
+        """Problems found in texts and x*, with their counts."""
+        self.usable = self._usable_rows()
+        self.vectors: VectorFiles | None = None
+        if s.xstar is not None:
+            train, skip = self.pairs["train"], s.on_bad == "skip"
+            name = split_name(train.name)
+            self.vectors = VectorFiles(s.xstar, s.images, name, len(train), s.xstar_dims, skip)
+            self.found["training line without x*"] = int((~self.vectors.has).sum())
+            self.found["x* that is not finite"] = self.vectors.n_bad
+
+    def numbers(self, part: Part) -> RowNumbers:
+        """Return the lines of a part that can be used."""
+        return self.usable if part == "train" else np.arange(len(self.pairs[part]))
+
+    def fit(
+        self,
+        parts: Mapping[Part, RowNumbers],
+        seed: int,
+        network: TranslationNetworkSettings,
+    ) -> "TranslationRun":
+        """Return the lines of a run, with vocabularies and vectors of its training lines."""
+        return TranslationRun(self, self.usable[parts["train"]], network)
+
+    def facts(self) -> tuple[Fact, ...]:
+        """Return what was found in the files."""
+        return tuple(Fact("found", f"{n:,} x {what}") for what, n in self.found.items() if n)
+
+    def _usable_rows(self) -> RowNumbers:
+        """Return the training lines that can be learned from; stop at a bad one, or count it."""
+        good = np.ones(len(self.pairs["train"]), dtype=np.bool_)
+        most = self.settings.max_tokens
+        for part, pairs in self.pairs.items():
+            for i, lines in enumerate(zip(pairs.source, pairs.target, strict=True)):
+                if any(is_blank(line) for line in lines):
+                    kind = "empty line"
+                elif part == "train" and max(len(line.split()) for line in lines) > most:
+                    kind = f"line with more than {most} words"
+                else:
+                    continue
+                if self.settings.on_bad == "stop":
+                    raise LupiError(
+                        f"{pairs.name}, line {i + 1}: {kind}; correct it, or let such lines be "
+                        "left out of training and counted: task.on_bad: skip"
+                    )
+                self.found[kind] += 1
+                if part == "train":
+                    good[i] = False
+        if not good.any():
+            raise LupiError(f"{self.pairs['train'].name} has no line that can be learned from")
+        return good.nonzero()[0]
+
+
+class TranslationRun(RunRows):
+    """Lines as numbers of the words of the run's training lines, and their vectors."""
+
+    def __init__(
+        self, lines: TranslationLines, rows: RowNumbers, network: TranslationNetworkSettings
+    ) -> None:
+        self.settings, self.network_settings = lines.settings, network
+        s = self.settings
+        self._pairs = lines.pairs
+        train = lines.pairs["train"]
+        text = {part: (pairs.source, pairs.target) for part, pairs in lines.pairs.items()}
+        text["train"] = [train.source[i] for i in rows], [train.target[i] for i in rows]
+        self.source, self.target = (_learn(some, s) for some in text["train"])
+        self._ids: dict[Part, tuple[list[Ids], list[Ids]]] = {
+            part: (
+                [self.source.encode(line) for line in source],
+                [self.target.encode(line) for line in target],
+            )
+            for part, (source, target) in text.items()
+        }
+        self._vectors = lines.vectors.fit(rows) if lines.vectors else None
+        self.xstar_dim = self._vectors.n_dims if self._vectors else 0
+        references = tuple(lines.pairs["test"].target)
+        self.outcome = Tokens(
+            target=self.target,
+            references=references,
+            smoothing=s.label_smoothing,
+            tokenised=s.tokenised,
+        )
+
+    def _xstar(self, part: Part) -> Vectors:
+        """Return the vectors of a part."""
+        if self._vectors is None:
+            n = len(self._ids[part][0])
+            return Vectors(np.zeros((n, 1), np.float32), np.zeros(n, dtype=np.bool_), 0)
+        if part == "train":
+            return self._vectors.train
+        return self._vectors.of(split_name(self._pairs[part].name), len(self._pairs[part]))
+
+    def has_xstar(self, part: Part) -> Bools:
+        """Return which lines of a part have a vector."""
+        return self._xstar(part).has
+
+    def split(self, part: Part, shown: Shown | None = None) -> SentenceSplit:
+        """Return the lines of a part."""
+        if shown is None:
+            return SentenceSplit(*self._ids[part])
+        vectors = _controlled(self._xstar(part), shown.control, shown.seed)
+        return SentenceSplit(*self._ids[part], vectors, shown.has)
+
+    def network(self) -> nn.Module:
+        """Build the student, freshly initialised."""
+        return build_network(self.network_settings, len(self.source), len(self.target))
+
+    def example(self) -> Inputs:
+        """Return two sentences with their translations."""
+        source, target = self._ids["train"]
+        return to_learn((source * 2)[:2], (target * 2)[:2])[0]
+
+    def facts(self) -> tuple[Fact, ...]:
+        """Return how many words are known."""
+        s = self.settings
+        return (
+            Fact("x", f"sentences in {s.source}, {len(self.source):,} words known"),
+            Fact("y", f"their translations into {s.target}, {len(self.target):,} words known"),
+        )
 
     def generate(self, net: nn.Module, split: Split, part: Literal["val", "test"]) -> Generated:
         """Translate a split by beam search and score it by BLEU and chrF.
@@ -234,29 +274,26 @@ class TranslationTask:
         """
         shown = [batch.x[2:] for batch in split.batches(256)]
         beside = [torch.cat(columns) for columns in zip(*shown, strict=True)]
-        pairs = self._pairs[part]
-        translator = build_translator(net, self.source, self.target, self.settings)
+        pairs, s = self._pairs[part], self.settings
+        translator = build_translator(net, self.source, self.target, s)
         lines = translator.translate(pairs.source, *beside)
-        return Generated(lines, *self._score(lines, pairs.target))
-
-    def _score(
-        self, lines: list[str], references: list[str]
-    ) -> tuple[dict[str, float], dict[str, str]]:
-        s = self.settings
-        scores, signatures = score_lines(lines, references, s.tokenised)
+        scores, signatures = score_lines(lines, pairs.target, s.tokenised)
         if s.meteor:
             scores["meteor"], signatures["meteor"] = score_meteor(
-                lines, references, s.target, s.tokenised
+                lines, pairs.target, s.target, s.tokenised
             )
-        return scores, signatures
-
-    def preprocessing(self, size: int, seed: int) -> None:
-        """Return nothing: `save` writes the vocabularies."""
+        return Generated(lines, scores, signatures)
 
     def save(self, folder: Path) -> None:
         """Write the vocabularies."""
         self.source.save(folder, "source")
         self.target.save(folder, "target")
+
+
+def _learn(lines: list[str], settings: TranslationSettings) -> Vocabulary:
+    if settings.vocabulary == "pieces":
+        return learn_pieces(lines, settings.vocabulary_size)
+    return learn_words(lines, settings.min_count, settings.vocabulary_size)
 
 
 def _unpadded(y: Tensor) -> list[Ids]:
@@ -269,8 +306,3 @@ def _controlled(vectors: Vectors, control: Control, seed: int) -> NDArray[np.flo
     if vectors.has.any():
         values[vectors.has] = control_vectors(values[vectors.has], control, seed)
     return values
-
-
-def _no_vectors(n_lines: int) -> Vectors:
-    values = np.zeros((n_lines, 1), dtype=np.float32)
-    return Vectors(values, np.zeros(n_lines, dtype=np.bool_), 0)

@@ -11,9 +11,9 @@ from conftest import digits_task
 from lupi.classical.fitting import check_classical, score_classical
 from lupi.classical.models import CLASSICAL, GradientBoosting, GradientBoostingSettings
 from lupi.core import Splits
+from lupi.core.outcomes import NUMBER_SCORES
 from lupi.errors import LupiError
 from lupi.loaders.tables.vectors import VectorSplit
-from lupi.tasks.outcomes import NUMBER_SCORES
 from lupi.train.learners import find_learner
 from lupi.train.run import run
 from made_reviews import text_task
@@ -36,7 +36,8 @@ def test_it_learns_from_x(name: str, target: str) -> None:
     scores = score(name, task, splits)
     assert set(scores) == {"val", "test"}
     assert (
-        scores["test"][task.metric.name] > task.trivial(splits.train, splits.test)[task.metric.name]
+        scores["test"][task.metric.name]
+        > task.outcome.trivial(splits.train, splits.test)[task.metric.name]
     )
 
 
@@ -126,9 +127,10 @@ def test_a_run_on_a_table(tmp_path: Path, method: str) -> None:
 
 
 def test_classical_models_see_which_words_a_text_has() -> None:
-    task, numbers = text_task(200), text_task(60, kind="regression")
+    task = text_task(200).for_run(100, 0)
+    numbers = text_task(60, kind="regression").for_run(30, 0)
     splits = task.splits(100, 0)
-    trivial = task.trivial(splits.train, splits.test)
+    trivial = task.outcome.trivial(splits.train, splits.test)
     assert score("linear", task, splits)["test"]["auc"] > 0.1 + trivial["auc"]
     scores = score("linear", numbers, numbers.splits(30, 0))
     assert set(scores["test"]) == set(NUMBER_SCORES)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import lupi
-from conftest import VectorTask
+from conftest import TwoClasses, VectorTask
 from lupi.errors import LupiError
 from lupi.interface.named_arms import chosen_arms
 from lupi.interface.sources import settings_from
@@ -145,11 +145,18 @@ def test_a_changed_task_is_run_again(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_failed_runs_are_told(tmp_path: Path) -> None:
-    class Failing(VectorTask):
+    class Failing(TwoClasses):
+        __slots__ = ()
+
         def trivial(self, train: Any, test: Any) -> dict[str, float]:
             raise ValueError("no luck")
 
-    done = lupi.compare(Failing(), folder=tmp_path, quiet=True, **{**FEW, "arms": ["no-xstar"]})
+    done = lupi.compare(
+        VectorTask(Failing(("0", "1"))),
+        folder=tmp_path,
+        quiet=True,
+        **{**FEW, "arms": ["no-xstar"]},
+    )
     assert not done.is_complete
     assert done.failures["no-xstar, n = 40, seed 0"] == "ValueError: no luck"
     assert done.to_frame()["status"].tolist() == ["failed", "failed"]

@@ -14,14 +14,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from lupi.core import Batch, Control, Split
+from lupi.core import Batch, Control, Split, Task
 from lupi.errors import LupiError
 from lupi.loaders.images.shards import stream
 from lupi.permission import allow
 from lupi.tasks.images.image import ImageRun
 from lupi.tasks.images.image_files import ImageFilesSettings, shard_images
 from lupi.tasks.images.image_folder import ImageFolderSettings
-from lupi.tasks.task import DataTask
 from lupi_paper.images.imagenet import ImagenetSettings, ImagenetTask
 from made_images import image_folder, imagenet
 
@@ -37,7 +36,7 @@ def shard(settings: ImageFilesSettings, out: Path, size: int = 5) -> dict[str, A
     return shard_images(settings, out, size, lambda done, total: None)
 
 
-def task_of(settings: ImagenetSettings) -> DataTask:
+def task_of(settings: ImagenetSettings) -> Task:
     return ImagenetTask(settings, ImagenetTask.Network(width=2))
 
 
@@ -52,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def both(made: tuple[Path, Path], tmp_path: Path) -> tuple[DataTask, DataTask]:
+def both(made: tuple[Path, Path], tmp_path: Path) -> tuple[Task, Task]:
     """The task through the cache, and from shards."""
     cached = settings_of(made[0], on_bad="skip", cache=tmp_path)
     return task_of(cached), task_of(settings_of(made[1], on_bad="skip", decoders=2))
@@ -71,9 +70,7 @@ def rows_of(batch: Batch) -> list[bytes]:
 
 
 @pytest.mark.parametrize("control", ["real", "shuffled", "constant", "random"])
-def test_the_rows_of_the_cache_in_another_order(
-    both: tuple[DataTask, DataTask], control: Control
-) -> None:
+def test_the_rows_of_the_cache_in_another_order(both: tuple[Task, Task], control: Control) -> None:
     size, seed, frac = 11, 3, 0.6
     cached, streamed = (task.splits(size, seed, control, frac, reveal=True) for task in both)
     for part in ("train", "val", "test"):
@@ -85,12 +82,12 @@ def test_the_rows_of_the_cache_in_another_order(
     assert torch.equal(got.x, expected.x)
 
 
-def statistics(task: DataTask) -> object:
+def statistics(task: Task) -> object:
     assert isinstance(task.run, ImageRun)
     return task.run.statistics
 
 
-def test_everything_but_the_order_is_the_same(both: tuple[DataTask, DataTask]) -> None:
+def test_everything_but_the_order_is_the_same(both: tuple[Task, Task]) -> None:
     cached, streamed = both
     streamed, cached = streamed.for_run(7, 0), cached.for_run(7, 0)
     known, other = statistics(cached), statistics(cached.for_run(13, 0))
@@ -105,11 +102,13 @@ def test_everything_but_the_order_is_the_same(both: tuple[DataTask, DataTask]) -
     splits = streamed.splits(11, 0)
     assert whole(splits.val).xstar is None
     assert whole(splits.test).xstar is None
-    assert streamed.trivial(splits.train, splits.test) == cached.trivial(splits.train, splits.test)
+    assert streamed.outcome.trivial(splits.train, splits.test) == cached.outcome.trivial(
+        splits.train, splits.test
+    )
 
 
 def test_an_order_is_a_function_of_the_generator(
-    both: tuple[DataTask, DataTask], monkeypatch: pytest.MonkeyPatch
+    both: tuple[Task, Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "BUFFER", 4)  # smaller than the rows, so that it overflows
     train = both[1].splits(13, 0).train
@@ -137,7 +136,7 @@ def test_no_more_than_the_buffer_is_held(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sorted(order) == read != order
 
 
-def test_a_pass_that_is_left_ends_its_threads(both: tuple[DataTask, DataTask]) -> None:
+def test_a_pass_that_is_left_ends_its_threads(both: tuple[Task, Task]) -> None:
     before = threading.active_count()
     batches = both[1].splits(13, 0).train.batches(2, torch.Generator().manual_seed(0))
     next(batches)
@@ -174,9 +173,7 @@ def address(made: tuple[Path, Path]) -> Iterator[str]:
         server.shutdown()
 
 
-def test_from_a_url(
-    both: tuple[DataTask, DataTask], address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_from_a_url(both: tuple[Task, Task], address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = whole(both[1].splits(13, 0).train, torch.Generator().manual_seed(0))
     for root in (address, f"{address}/{{}}?signed=1"):
         with pytest.raises(LupiError, match=r"would be fetched.*--allow"):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lupi.errors import LupiError
-from lupi.loaders.subsets import nested_rows, rows_with_xstar
+from lupi.subsets import nested_rows, rows_with_xstar
 
 LABELS = np.array([0] * 50 + [1] * 30 + [2] * 20)
 

@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from lupi.core import Batch, RowLoss
+from lupi.core import Batch, RowLoss, Task
 from lupi.errors import LupiError
 from lupi.tasks.table import TableRun, TableTask
 from lupi.tasks.table_network import TableNetworkSettings
-from lupi.tasks.task import DataTask
 from lupi.train.loop import Part, reduce
 from made_table import HEADER, rows, settings_of, write_csv
 
 
 def task_with(
     tmp_path: Path, column: list[Any] | None = None, target: str = "hours", **changes: Any
-) -> DataTask:
+) -> Task:
     column = [i % 4 for i in range(120)] if column is None else column
     lines = [[*row, str(weight)] for row, weight in zip(rows(120), column, strict=True)]
     path = write_csv(tmp_path / "weighted.csv", lines, [*HEADER, "n"])
@@ -26,16 +25,16 @@ def task_with(
     return TableTask(settings, TableNetworkSettings(n_hidden=8))
 
 
-def of(task: DataTask, part: str) -> Batch:
+def of(task: Task, part: str) -> Batch:
     batch: Batch = next(iter(getattr(task.splits(40, 0), part).batches(1000)))
     return batch
 
 
-def raw(task: DataTask, part: Any) -> np.ndarray:
+def raw(task: Task, part: Any) -> np.ndarray:
     return run_of(task).parts[part].frame["n"].to_numpy(dtype=float)
 
 
-def run_of(task: DataTask) -> TableRun:
+def run_of(task: Task) -> TableRun:
     run = task.for_run(40, 0).run
     assert isinstance(run, TableRun)
     return run
@@ -71,7 +70,7 @@ def test_scores_come_with_and_without_weights(tmp_path: Path) -> None:
     y, w = test.y, test.weights
     guess = torch.stack([torch.zeros_like(y), torch.zeros_like(y)], 1)
     std = task.outcome.std
-    scores = task.metrics(guess, y, w)
+    scores = task.outcome.metrics(guess, y, w)
     assert scores["mse"] == pytest.approx(std**2 * (y**2).mean().item(), rel=1e-5)
     assert scores["weighted_mse"] == pytest.approx(
         std**2 * ((w * y**2).sum() / w.sum()).item(), rel=1e-5

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from conftest import VectorTask
-from lupi.core import Batch, Places, XstarKind
+from lupi.core import Batch
 from lupi.errors import LupiError
 from lupi.methods.regions.gocnn import GoCNN, GoCNNSettings
 from lupi.noise.sites import Site
@@ -15,10 +15,8 @@ from reduced import losses_of
 class MapTask(VectorTask):
     """The map of four channels is x itself; the output is its sum, and zero."""
 
-    xstar_kind: XstarKind = "region"
-    places: Places | None = "pixels"
-
     def __init__(self, n_channels: int = 4) -> None:
+        super().__init__(xstar_kind="region", places="pixels")
         self.n_channels = n_channels
 
     def network(self) -> nn.Module:

@@ -2,18 +2,17 @@ import pytest
 import torch
 
 from conftest import VectorTask, digits_task
-from lupi.core import Batch
+from lupi.core import Batch, Task
 from lupi.methods.teachers.hallucination import Hallucination, HallucinationSettings
-from lupi.tasks.task import DataTask
 from reduced import losses_of
 
 
-def build(task: DataTask | VectorTask, **settings: object) -> Hallucination:
+def build(task: Task | VectorTask, **settings: object) -> Hallucination:
     parsed = HallucinationSettings.parse(settings, "settings")
     return Hallucination(task.network(), task, parsed).train()
 
 
-def a_batch(task: DataTask | VectorTask) -> Batch:
+def a_batch(task: Task | VectorTask) -> Batch:
     return next(iter(task.splits(8, 0).train.batches(8)))
 
 

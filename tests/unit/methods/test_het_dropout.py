@@ -148,6 +148,6 @@ def test_networks_without_dropout_or_trunk_say_what_to_do() -> None:
 def test_settings_without_effect_on_texts_are_refused(
     settings: dict[str, object], message: str
 ) -> None:
-    task = text_task(40)
+    task = text_task(40).for_run(20, 0)
     with pytest.raises(LupiError, match=message):
         build_method("het-dropout", settings, task.network(), task)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from conftest import VectorTask
-from lupi.core import Batch, Control, OutputKind, Splits
+from lupi.core import Batch, Control, Outcome, Splits
 from lupi.core.gaussian import gaussian_cross_entropy
 from lupi.errors import LupiError
 from lupi.loaders.tables.vectors import VectorSplit
@@ -23,10 +23,23 @@ from reduced import losses_of
 TRUE_SLOPE = 1.5
 
 
+class Numbers(Outcome):
+    """A number, scored by its squared error."""
+
+    __slots__ = ()
+
+    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
+        return {"accuracy": -(output[:, 0] - y).square().mean().item()}
+
+    def is_uninformative(self, output: Tensor) -> bool:
+        return False
+
+
 class NumberTask(VectorTask):
     """y = x1 + noise, whose log-variance is 1.5 times the first number of x*."""
 
-    output_kind: OutputKind = "gaussian"
+    def __init__(self) -> None:
+        super().__init__(Numbers())
 
     def splits(
         self,
@@ -47,15 +60,6 @@ class NumberTask(VectorTask):
             VectorSplit(Batch(x[val], y[val])),
             VectorSplit(Batch(x[test], x[test, 0])),
         )
-
-    def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
-        return gaussian_cross_entropy(output, y)
-
-    def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-        return {"accuracy": -(output[:, 0] - y).square().mean().item()}
-
-    def is_uninformative(self, output: Tensor) -> bool:
-        return False
 
 
 def built(task: VectorTask, **settings: Any) -> HetLikelihood:
@@ -140,7 +144,9 @@ def test_two_steps_find_the_variance_and_the_student_is_better_for_it(tmp_path: 
 
         fitted = fit(build, task, splits, settings, 0, tmp_path / name)
         test = next(splits.test.batches(100))
-        error[name] = -task.metrics(fitted.method.eval().predict(test.x), test.y)["accuracy"]
+        error[name] = -task.outcome.metrics(fitted.method.eval().predict(test.x), test.y)[
+            "accuracy"
+        ]
     batch = next(splits.train.batches(1000))
     assert batch.xstar is not None
     found = fitted.method.logvars(batch)["label"][:, 0].numpy()

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from conftest import VectorTask
-from lupi.core import Batch, Places, XstarKind
+from lupi.core import Batch
 from lupi.methods.regions.right_reasons import RightReasons, RightReasonsSettings
 from made_words import WordTask
 from reduced import losses_of
@@ -14,9 +14,10 @@ from reduced import losses_of
 class LinearImages(VectorTask):
     """Images of one channel and 1 x 3 pixels; logits are (0, w x)."""
 
-    xstar_kind: XstarKind = "region"
-    places: Places | None = "pixels"
     w = (1.0, 2.0, 3.0)
+
+    def __init__(self) -> None:
+        super().__init__(xstar_kind="region", places="pixels")
 
     def network(self) -> nn.Module:
         linear = nn.Linear(3, 2, bias=False)

@@ -36,7 +36,7 @@ def test_english_has_paraphrases_and_raw_text_is_tokenised() -> None:
 @runs
 def test_a_task_scores_by_it_if_asked_to(tmp_path: Path) -> None:
     task = translation_task(tmp_path, meteor=True)
-    generated = task.generate(task.network(), task.splits(10, 0).val, "val")
+    generated = task.fitted.generate(task.network(), task.splits(10, 0).val, "val")
     assert 0 <= generated.scores["meteor"] < 100
     assert "exact stem" in generated.signatures["meteor"]
 

@@ -7,12 +7,11 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 
 from lupi.errors import LupiError
-from lupi.loaders.subsets import nested_rows
 from lupi.loaders.xstar.reveal import reveal
 from lupi.methods.registry import build_method
+from lupi.subsets import nested_rows
 from lupi.train.evaluate import compute_outputs
 from lupi_paper.translation.scoring import score_lines
-from lupi_paper.translation.task import TranslationTask
 from lupi_paper.translation.text.sentences import Sentences
 from lupi_paper.translation.text.vocabulary import END, PAD
 from lupi_paper.translation.translator import AT_ONCE, Translator
@@ -29,8 +28,10 @@ def test_splits_have_pairs_and_training_rows_alone_have_xstar(tmp_path: Path) ->
     assert batch.xstar.shape == (60, len(NOUNS))
     for split in (splits.val, splits.test):
         assert next(split.batches(999)).xstar is None
-    lines = [task.target.decode([t for t in row if t > END]) for row in batch.y.tolist()]
-    source = [task.source.decode([t for t in row if t > END]) for row in batch.x.source.tolist()]
+    lines = [task.run.target.decode([t for t in row if t > END]) for row in batch.y.tolist()]
+    source = [
+        task.run.source.decode([t for t in row if t > END]) for row in batch.x.source.tolist()
+    ]
     assert lines[0].split()[0] == f"{source[0].split()[0]}en"
 
 
@@ -40,7 +41,7 @@ def test_small_sets_are_parts_of_large_ones(tmp_path: Path) -> None:
     def lines(size: int) -> set[str]:
         run = task.for_run(size, 1)
         train: Any = run.splits(size, 1).train
-        return {run.source.decode(row) for row in train.source}
+        return {run.run.source.decode(row) for row in train.source}
 
     assert len(lines(5)) == 5
     assert lines(5) < lines(40)
@@ -97,8 +98,8 @@ def test_metrics_are_those_of_all_tokens_however_they_are_batched(tmp_path: Path
     task = translation_task(tmp_path)
     method = build_method("no-xstar", {}, task.network(), task)
     val = task.splits(60, seed=0).val
-    whole = task.metrics(*compute_outputs(method, val, 999))
-    assert task.metrics(*compute_outputs(method, val, 2)) == pytest.approx(whole, abs=1e-5)
+    whole = task.outcome.metrics(*compute_outputs(method, val, 999))
+    assert task.outcome.metrics(*compute_outputs(method, val, 2)) == pytest.approx(whole, abs=1e-5)
     batch = next(val.batches(999))
     output, tokens = method.predict(batch.x), batch.y != PAD
     right = (output.argmax(2) == batch.y)[tokens].float().mean().item()
@@ -113,7 +114,7 @@ def test_outputs_are_in_the_order_of_the_rows(tmp_path: Path) -> None:
     batch = next(val.batches(999))
     method.eval()
     with torch.no_grad():
-        expected, n_tokens = task.condense(method.predict(batch.x), batch.y)
+        expected, n_tokens = task.outcome.condense(method.predict(batch.x), batch.y)
     found = compute_outputs(method, val, 2)
     torch.testing.assert_close(found.output, expected)
     assert torch.equal(found.y, n_tokens)
@@ -126,10 +127,10 @@ def test_a_network_that_ignores_its_source_is_uninformative(tmp_path: Path) -> N
     val = task.splits(60, seed=0).val
     for weight in method.parameters():
         weight.data.mul_(5)
-    assert not task.is_uninformative(compute_outputs(method, val)[0])
+    assert not task.outcome.is_uninformative(compute_outputs(method, val)[0])
     for weight in method.parameters():
         weight.data.zero_()
-    assert task.is_uninformative(compute_outputs(method, val)[0])
+    assert task.outcome.is_uninformative(compute_outputs(method, val)[0])
 
 
 def test_generation_reads_the_source_alone(tmp_path: Path) -> None:
@@ -139,10 +140,10 @@ def test_generation_reads_the_source_alone(tmp_path: Path) -> None:
     for weight in net.parameters():
         weight.data.mul_(8)
     test = task.splits(60, seed=0).test
-    generated = task.generate(net, test, "test")
+    generated = task.fitted.generate(net, test, "test")
     assert len(set(generated.lines)) > 1
-    test.target = [[5]] * len(test)  # type: ignore[attr-defined]
-    assert task.generate(net, test, "test").lines == generated.lines
+    test.target = [[5]] * len(test)
+    assert task.fitted.generate(net, test, "test").lines == generated.lines
     assert set(generated.scores) == set(generated.signatures) == {"bleu", "chrf"}
 
 
@@ -152,9 +153,9 @@ def test_an_oracle_translates_with_xstar(tmp_path: Path) -> None:
     for weight in method.parameters():
         weight.data.mul_(10)
     shown = task.splits(60, 0, reveal=True)
-    real = task.generate(method.net.eval(), reveal(shown).test, "test").lines
+    real = task.fitted.generate(method.net.eval(), reveal(shown).test, "test").lines
     other = reveal(task.splits(60, 0, "shuffled", reveal=True))
-    assert real != task.generate(method.net, other.test, "test").lines
+    assert real != task.fitted.generate(method.net, other.test, "test").lines
 
 
 def test_trivial_is_one_sentence_for_all(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_trivial_is_one_sentence_for_all(tmp_path: Path) -> None:
     (tmp_path / "train.de").write_text("\n".join(text) + "\n")
     task = translation_task(tmp_path)
     splits = task.splits(60, seed=0)
-    scores = task.trivial(splits.train, splits.test)
+    scores = task.outcome.trivial(splits.train, splits.test)
     references = (tmp_path / "test.de").read_text().splitlines()
     bleu = BLEU(lowercase=True, tokenize="none", force=True)
     expected = bleu.corpus_score(["dogen dogen ."] * 10, [references]).score
@@ -185,7 +186,7 @@ def test_raw_text_is_scored_cased_and_lower_cased() -> None:
 
 def test_pieces_translate_too(tmp_path: Path) -> None:
     task = translation_task(tmp_path, vocabulary="pieces", vocabulary_size=40, tokenised=False)
-    generated = task.generate(task.network(), task.splits(60, seed=0).val, "val")
+    generated = task.fitted.generate(task.network(), task.splits(60, seed=0).val, "val")
     assert len(generated.lines) == N_LINES["val"]
     assert set(generated.scores) == {"bleu", "bleu_lc", "chrf"}
 
@@ -194,17 +195,17 @@ def test_unknown_words_are_copied_from_where_attention_was(tmp_path: Path) -> No
     task = translation_task(tmp_path)
     net: Any = task.network()
     net.decoder.words.bias.data[1] = 100.0  # it writes nothing but unknown words
-    translator = Translator(net, task.source, task.target, beam=2)
+    translator = Translator(net, task.run.source, task.run.target, beam=2)
     (line,) = translator.translate(["zebra zebra zebra zebra"])
     assert set(line.split()) == {"zebra"}
-    kept = Translator(net, task.source, task.target, beam=2, replace_unknown=False)
+    kept = Translator(net, task.run.source, task.run.target, beam=2, replace_unknown=False)
     assert set(kept.translate(["zebra"])[0].split()) == {"<unk>"}
 
 
 def test_empty_and_long_lines(tmp_path: Path) -> None:
     task = translation_task(tmp_path)
     net = task.network()
-    translator = Translator(net, task.source, task.target, max_tokens=5, beam=2)
+    translator = Translator(net, task.run.source, task.run.target, max_tokens=5, beam=2)
     lines = ["", "   ", "dog " * 5, "dog " * 500, "猫 \u2028 dog"]
     translations = translator.translate(lines)
     assert translations[:2] == ["", ""]
@@ -214,7 +215,7 @@ def test_empty_and_long_lines(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[TranslationTask, torch.nn.Module]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, torch.nn.Module]:
     """A network that has learned to translate the made language."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -231,18 +232,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[TranslationTask, 
     return task, method.net.eval()
 
 
-def test_it_learns_to_translate(trained: tuple[TranslationTask, torch.nn.Module]) -> None:
+def test_it_learns_to_translate(trained: tuple[Any, torch.nn.Module]) -> None:
     task, net = trained
-    generated = task.generate(net, task.splits(400, seed=0).test, "test")
+    generated = task.fitted.generate(net, task.splits(400, seed=0).test, "test")
     assert generated.scores["bleu"] > 80
 
 
 def test_lines_are_translated_the_same_alone_and_together(
-    trained: tuple[TranslationTask, torch.nn.Module],
+    trained: tuple[Any, torch.nn.Module],
 ) -> None:
     task, net = trained
-    translator = Translator(net, task.source, task.target, beam=12)
-    lines = (task.settings.root / "val.en").read_text().splitlines()
+    translator = Translator(net, task.run.source, task.run.target, beam=12)
+    lines = (task.rows.settings.root / "val.en").read_text().splitlines()
     assert len(lines) > AT_ONCE
     together = translator.translate(lines)
     assert together == [translator.translate([line])[0] for line in lines]
@@ -291,7 +292,7 @@ def test_several_draws_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_changed_text_is_another_run(tmp_path: Path) -> None:
-    settings = translation_task(tmp_path).settings
+    settings = translation_task(tmp_path).rows.settings
     before = settings.with_content()
     (tmp_path / "val.en").write_text("".join(f"dog {i} .\n" for i in range(N_LINES["val"])))
     assert settings.with_content() != before
@@ -313,11 +314,14 @@ def test_nothing_is_learned_from_other_lines_than_the_runs(tmp_path: Path) -> No
         )
     after = translation_task(tmp_path, size=20, xstar=xstar)
     assert "zebra" in (root / "train.en").read_text()
-    assert (len(after.source), len(after.target)) == (len(before.source), len(before.target))
+    assert (len(after.run.source), len(after.run.target)) == (
+        len(before.run.source),
+        len(before.run.target),
+    )
     batches = [next(task.splits(20, 0).train.batches(999)) for task in (before, after)]
     assert torch.equal(batches[0].y, batches[1].y)
     assert batches[0].xstar is not None
     assert batches[1].xstar is not None
     assert torch.equal(batches[0].xstar, batches[1].xstar)
     fewer = translation_task(tmp_path, size=3, xstar=xstar)
-    assert len(fewer.source) < len(before.source)
+    assert len(fewer.run.source) < len(before.run.source)

@@ -43,7 +43,7 @@ def test_rows_get_the_answers_of_the_run(run: Path, exported: Path) -> None:
     test = next(
         iter(splits_for(type(finished.method), finished.task, finished.settings).test.batches(99))
     )
-    frame = finished.task.run.parts["test"].frame  # type: ignore[attr-defined]
+    frame = finished.task.run.parts["test"].frame  # type: ignore[union-attr]
     expected = finished.student.eval()(test.x).softmax(1)
     for folder in (run, exported):
         student = lupi.load_student(folder)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset, TensorDataset
 
 import lupi
-from lupi.core import Control
+from lupi.core import Control, Task
 from lupi.errors import LupiError
 from lupi.loaders.xstar.controls import control_maps
 
@@ -24,7 +24,7 @@ def rows(n: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     return x, xstar, (x[:, 0] + xstar[:, 0] > 0).long()
 
 
-def task(**changes: Any) -> lupi.DatasetTask:
+def task(**changes: Any) -> Task:
     x, xstar, y = rows(60, 0)
     (val_x, _, val_y), (test_x, _, test_y) = rows(20, 1), rows(20, 2)
     given = {
@@ -33,7 +33,7 @@ def task(**changes: Any) -> lupi.DatasetTask:
         "test": TensorDataset(test_x, test_y),
         "network": mlp,
     }
-    return lupi.DatasetTask(**{**given, **changes})
+    return lupi.dataset_task(**{**given, **changes})
 
 
 def whole(split: Any) -> Any:

@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from conftest import digits_task
-from lupi.core import Batch, Control, Losses, Method
+from lupi.core import Batch, Control, Losses, Method, Task
 from lupi.errors import LupiError
 from lupi.facts import Fact
-from lupi.loaders.division import Part
 from lupi.loaders.images.batches import Images
 from lupi.records import Design
 from lupi.settings import Settings
+from lupi.subsets import Part
 from lupi.tasks.images.image import ImageRows
 from lupi.tasks.images.image_files import load_images
 from lupi.tasks.images.image_folder import ImageFolderSettings
 from lupi.tasks.images.network import ImageNetworkSettings
 from lupi.tasks.registry import build_task, parse_task, prepare_task
-from lupi.tasks.task import DataTask
 from lupi.train.evaluate import compute_outputs
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
@@ -67,7 +66,7 @@ def test_every_layout_becomes_a_task(tmp_path: Path, name: str) -> None:
     sizes = {"image_size": 24, "stored_size": 32, "n_val": 1, "classes": 2}
     root, cache = str(make(tmp_path / "x")), str(tmp_path / "cache")
     task = {"name": name, "root": root, "cache": cache, **sizes, **own}
-    built = task_from(task, {"width": 2})
+    built = task_from(task, {"width": 2}).for_run(4, 0)
     splits = built.splits(4, seed=0)
     batch = next(iter(splits.train.batches(4, torch.Generator().manual_seed(0))))
     assert batch.x.shape == (4, 3, 24, 24)
@@ -165,7 +164,7 @@ def test_wrong_settings(mine: dict[str, Any], changes: dict[str, Any], message: 
 def test_top_five_counts_the_five_largest() -> None:
     task = digits_task()
     output = torch.arange(10.0).repeat(4, 1)  # classes 9, 8, 7, 6 and 5 come first
-    scores = task.metrics(output, torch.tensor([9, 5, 4, 0]))
+    scores = task.outcome.metrics(output, torch.tensor([9, 5, 4, 0]))
     assert scores["accuracy"] == 0.25
     assert scores["top5"] == 0.5
 
@@ -197,7 +196,7 @@ def test_ten_crops_sum_the_probabilities(mine: dict[str, Any]) -> None:
     assert isinstance(by_hand, Tensor)
     assert torch.allclose(summed.exp(), by_hand / 10, atol=1e-6)
     assert next(iter(splits.test.batches(3))).x.dim() == 4  # the middle is scored as well
-    assert task.metrics(summed, y)["loss"] > 0
+    assert task.outcome.metrics(summed, y)["loss"] > 0
 
 
 def test_a_run_scores_middle_and_ten_crops(mine: dict[str, Any], tmp_path: Path) -> None:
@@ -207,20 +206,20 @@ def test_a_run_scores_middle_and_ten_crops(mine: dict[str, Any], tmp_path: Path)
     assert metrics["test"]["loss"] != metrics["test_ten_crops"]["loss"]
 
 
-def classes_of(task: DataTask, rows: NDArray[np.int64]) -> list[int]:
+def classes_of(task: Task, rows: NDArray[np.int64]) -> list[int]:
     return [int(n) for n in np.bincount(task.division.classes_of(rows, 0))]
 
 
-def images_of(task: DataTask, part: Part, seed: int) -> set[bytes]:
+def images_of(task: Task, part: Part, seed: int) -> set[bytes]:
     assert isinstance(task.rows, ImageRows)
     images = task.rows.stores(seed)[part]
     assert isinstance(images, Images)
     return {image.tobytes() for image in images.x[task.division.draw(seed)[part]]}
 
 
-def folder_task(settings: dict[str, Any]) -> DataTask:
+def folder_task(settings: dict[str, Any]) -> Task:
     task = task_from(settings, {})
-    assert isinstance(task, DataTask)
+    assert isinstance(task, Task)
     return task
 
 
@@ -333,7 +332,7 @@ def test_images_without_a_group(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [0, 20])
 def test_facts_of_a_run_count_its_own_training_rows(seed: int) -> None:
     task = build_task(parse_task({"name": "digits"}), ImageNetworkSettings())
-    assert isinstance(task, DataTask)
+    assert isinstance(task, Task)
     (fact,) = task.run_facts(37, seed)
     y = torch.cat([batch.y for batch in task.for_run(37, seed).splits(37, seed).train.batches(64)])
     counts = ", ".join(f"{name} {n}" for name, n in enumerate(y.bincount().tolist()))

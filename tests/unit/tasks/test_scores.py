@@ -6,9 +6,9 @@ import torch
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
+from lupi.core.outcomes import CLASS_SCORES, NUMBER_SCORES, Outcome
+from lupi.core.scores import N_BINS, score_classes
 from lupi.errors import LupiError
-from lupi.tasks.outcomes import CLASS_SCORES, NUMBER_SCORES, Outcome
-from lupi.tasks.scores import N_BINS, score_classes
 
 RNG = np.random.default_rng(0)
 N = 200

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 import torch
 
+from lupi.core import Task
 from lupi.errors import LupiError
 from lupi.loaders.tables.encoder import TableEncoder
 from lupi.loaders.tables.vectors import VectorSplit
 from lupi.tasks.table import TableRun, TableTask
 from lupi.tasks.table_network import TableNetworkSettings
-from lupi.tasks.task import DataTask
 from made_table import HEADER, rows, settings_of, table_task, write_csv
 
 
@@ -22,7 +22,7 @@ def whole(split: Any) -> Any:
     return split.rows
 
 
-def partial_task(tmp_path: Path) -> DataTask:
+def partial_task(tmp_path: Path) -> Task:
     """x* is missing: rain in every 2nd row, traffic in every 3rd, so both in every 6th."""
     made = rows()
     for i, row in enumerate(made):
@@ -32,7 +32,7 @@ def partial_task(tmp_path: Path) -> DataTask:
     return TableTask(settings_of(path), TableNetworkSettings())
 
 
-def run_of(task: DataTask, size: int, seed: int) -> TableRun:
+def run_of(task: Task, size: int, seed: int) -> TableRun:
     run = task.for_run(size, seed).run
     assert isinstance(run, TableRun)
     return run
@@ -95,7 +95,7 @@ def test_shuffled_xstar_stays_among_the_rows_that_have_it(tmp_path: Path) -> Non
 
 def test_a_run_predicts_new_rows_with_what_it_keeps() -> None:
     task = table_task("late")
-    kept = json.loads(json.dumps(task.preprocessing(30, 2)))
+    kept = json.loads(json.dumps(task.for_run(30, 2).fitted.preprocessing()))
     assert kept["target"] == {
         "name": "late",
         "kind": "classification",
@@ -114,16 +114,16 @@ def test_scores_of_numbers() -> None:
     task = table_task("hours").for_run(30, 0)
     y = torch.tensor([-1.0, 0.0, 1.0, 2.0])
     sure = torch.stack([y, torch.full((4,), -8.0)], 1)
-    std = task.preprocessing(30, 0)["target"]["std"]
-    scores = task.metrics(sure, y)
+    std = task.for_run(30, 0).fitted.preprocessing()["target"]["std"]
+    scores = task.outcome.metrics(sure, y)
     assert scores["r2"] == 1
     assert scores["rmse"] == 0
-    off = task.metrics(torch.stack([y + 0.5, torch.zeros(4)], 1), y)
+    off = task.outcome.metrics(torch.stack([y + 0.5, torch.zeros(4)], 1), y)
     assert off["rmse"] == pytest.approx(0.5 * std)
     assert off["r2"] == pytest.approx(1 - 4 * 0.25 / 5)
     nll = 0.5 * (0.25 + math.log(2 * math.pi)) + math.log(std)
     assert off["log_likelihood"] == pytest.approx(-nll)
-    mean = task.metrics(torch.tensor([0.5, 0.0]).expand(4, 2), y)
+    mean = task.outcome.metrics(torch.tensor([0.5, 0.0]).expand(4, 2), y)
     assert mean["r2"] == pytest.approx(0, abs=1e-6)
 
 
@@ -131,7 +131,7 @@ def test_scores_of_classes() -> None:
     task = table_task("late", metric="auc")
     y = torch.tensor([0, 0, 0, 1])
     output = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
-    scores = task.metrics(output, y)
+    scores = task.outcome.metrics(output, y)
     assert scores["accuracy"] == 0.75
     assert scores["balanced_accuracy"] == pytest.approx((2 / 3 + 1) / 2)
     assert scores["auc"] == 1
@@ -143,7 +143,7 @@ def test_scores_of_classes() -> None:
 def test_the_trivial_predictor_knows_the_target_alone(target: str) -> None:
     task = table_task(target)
     splits = task.splits(60, 0)
-    trivial = task.trivial(splits.train, splits.test)
+    trivial = task.outcome.trivial(splits.train, splits.test)
     y = whole(splits.test).y
     if target == "late":
         assert trivial["accuracy"] == pytest.approx(y.bincount().max().item() / len(y))
@@ -155,8 +155,8 @@ def test_the_trivial_predictor_knows_the_target_alone(target: str) -> None:
 def test_constant_predictions_say_nothing() -> None:
     for target in ("hours", "late"):
         task = table_task(target)
-        assert task.is_uninformative(torch.ones(5, 2))
-        assert not task.is_uninformative(torch.randn(5, 2))
+        assert task.outcome.is_uninformative(torch.ones(5, 2))
+        assert not task.outcome.is_uninformative(torch.randn(5, 2))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,9 @@ def test_nothing_is_fitted_on_other_rows_than_the_runs(tmp_path: Path) -> None:
     changed = [row if i in own else other for i, row in enumerate(rows())]
     write_csv(path, changed)
     after = TableTask(settings_of(path), TableNetworkSettings()).for_run(30, 1)
-    assert after.preprocessing(30, 1) == before.preprocessing(30, 1)
+    assert (
+        after.for_run(30, 1).fitted.preprocessing() == before.for_run(30, 1).fitted.preprocessing()
+    )
     assert run_of(after, 30, 1).xstar_layout == run_of(before, 30, 1).xstar_layout
     assert torch.equal(whole(after.splits(30, 1).train).x, whole(before.splits(30, 1).train).x)
 

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from lupi.core import Batch, Control
+from lupi.core import Batch, Control, Task
 from lupi.errors import LupiError
 from lupi.loaders.text.made_reviews import write_reviews
 from lupi.tasks.registry import build_task, parse_network, parse_task
-from lupi.tasks.task import DataTask
 from lupi.tasks.text.network import TextNetworkSettings
 from lupi.tasks.text.task import TextRows, TextTask
 from made_reviews import COLUMNS, settings_of, text_task, write_csv
@@ -68,7 +67,7 @@ def test_classes_are_as_frequent_everywhere() -> None:
 
 def test_the_vocabulary_is_that_of_the_training_rows(tmp_path: Path) -> None:
     task = text_task(n=100)
-    words = task.preprocessing(10, 0)["texts"]["words"]
+    words = task.for_run(10, 0).fitted.preprocessing()["texts"]["words"]
     assert isinstance(task.rows, TextRows)
     seen = {word for i in task.draw(10, 0)["train"] for word in task.rows.texts.words[i]}
     assert len(words) == len(seen) < len(task.rows.data.lexemes)
@@ -76,9 +75,9 @@ def test_the_vocabulary_is_that_of_the_training_rows(tmp_path: Path) -> None:
     assert train.unique().tolist() == list(range(len(words) + 1))  # 0 is padding
     assert (whole(task.splits(10, 0).test).x == 0).any()
     few = text_task(n=100, max_words=5)
-    assert len(few.preprocessing(10, 0)["texts"]["words"]) == 5
+    assert len(few.for_run(10, 0).fitted.preprocessing()["texts"]["words"]) == 5
     assert whole(few.splits(10, 0).train).x.max() == 5
-    often = text_task(n=100, min_count=5).preprocessing(10, 0)["texts"]["words"]
+    often = text_task(n=100, min_count=5).for_run(10, 0).fitted.preprocessing()["texts"]["words"]
     assert set(often) < set(words)
 
 
@@ -98,7 +97,7 @@ def test_a_lexicon_is_a_control(tmp_path: Path) -> None:
     path.write_text("awful\ngreat\n")
     task = text_task(lexicon=str(path))
     batch = whole(task.splits(20, 0, "lexicon").train)
-    words = ["", *task.preprocessing(20, 0)["texts"]["words"]]
+    words = ["", *task.for_run(20, 0).fitted.preprocessing()["texts"]["words"]]
     assert batch.xstar is not None
     marked = batch.x[batch.xstar[:, 0] > 0]
     assert {words[i] for i in marked} == {"awful", "great"}
@@ -127,10 +126,10 @@ def test_numbers_are_standardised_and_scored_in_their_own_units() -> None:
     assert (task.output_kind, task.metric.name) == ("gaussian", "r2")
     y = whole(task.splits(40, 0).train).y
     perfect = torch.stack([y, torch.full_like(y, -6)], 1)
-    assert task.metrics(perfect, y)["r2"] == pytest.approx(1)
+    assert task.outcome.metrics(perfect, y)["r2"] == pytest.approx(1)
     off = torch.stack([y + 1, torch.zeros_like(y)], 1)
-    assert task.metrics(off, y)["rmse"] == pytest.approx(task.outcome.std, rel=1e-5)
-    trivial = task.trivial(task.splits(40, 0).train, task.splits(40, 0).train)
+    assert task.outcome.metrics(off, y)["rmse"] == pytest.approx(task.outcome.std, rel=1e-5)
+    trivial = task.outcome.trivial(task.splits(40, 0).train, task.splits(40, 0).train)
     assert trivial["r2"] == pytest.approx(0, abs=1e-5)
 
 
@@ -211,7 +210,7 @@ def test_settings_without_effect_are_refused(network: dict[str, Any], message: s
         TextNetworkSettings.parse(network, "network")
 
 
-def grouped(tmp_path: Path, **changes: Any) -> DataTask:
+def grouped(tmp_path: Path, **changes: Any) -> Task:
     rows = [
         {
             "text": f"word{i} and {'good' if i % 2 else 'bad'}",
@@ -229,7 +228,7 @@ def grouped(tmp_path: Path, **changes: Any) -> DataTask:
     raw = {"name": "text", "path": path, "text": "text", "target": "label", **changes}
     settings = parse_task(raw)
     task = build_task(settings, parse_network(settings, {}))
-    assert isinstance(task, DataTask)
+    assert isinstance(task, Task)
     return task
 
 

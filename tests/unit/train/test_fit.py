@@ -49,7 +49,7 @@ def test_keeps_the_weights_of_best_validation(tmp_path: Path) -> None:
     assert fitted.best_epoch == scores.index(max(scores)) + 1
     val = next(iter(task.splits(200, 0).val.batches(100)))
     output = fitted.method.eval().predict(val.x)
-    assert task.metrics(output, val.y)["accuracy"] == max(scores)
+    assert task.outcome.metrics(output, val.y)["accuracy"] == max(scores)
 
 
 def test_outputs_that_ignore_x_count_as_diverged(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_the_shipped_checkpoint_is_a_plain_network(tmp_path: Path) -> None:
     settings = settings_of()
     run(settings, tmp_path)
     weights = load_weights(tmp_path / "checkpoint/student.safetensors")
-    plain = build_task(settings.task, settings.network).network()
+    plain = build_task(settings.task, settings.network).for_run(settings.size, 0).network()
     assert weights.keys() == plain.state_dict().keys()
 
 

@@ -103,7 +103,6 @@ def _plan(
     from lupi.comparison.settings import ComparisonSettings
     from lupi.records import PlannedRun, default_folder
     from lupi.tasks.registry import build_task
-    from lupi.tasks.task import DataTask
 
     comparison = ComparisonSettings.parse(raw, "")
     records = out or default_folder(comparison.name)
@@ -111,9 +110,8 @@ def _plan(
     with resumable():
         prepare_data(run_settings.task)
         task = build_task(run_settings.task, run_settings.network)
-        facts = list(task.for_run(run_settings.size, run_settings.seed).facts)
-        if isinstance(task, DataTask):
-            facts += task.run_facts(run_settings.size, run_settings.seed)
+        size, seed = run_settings.size, run_settings.seed
+        facts = [*task.for_run(size, seed).facts, *task.run_facts(size, seed)]
     print_facts(facts)
     for warning in task.warnings:
         print_warning(warning)

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from lupi.errors import LupiError
 from lupi.facts import Fact
 from lupi.limits import read_regular
-from lupi.loaders.division import PARTS, Part
 from lupi.loaders.findings import Findings, OnBad
 from lupi.loaders.images.batches import Images, StoredImages
 from lupi.loaders.images.decode import (
@@ -52,6 +51,7 @@ from lupi.loaders.images.regions import (
 )
 from lupi.loaders.images.trees import Tree
 from lupi.settings import fingerprint
+from lupi.subsets import PARTS, Part
 
 FORMAT = 5
 ABOUT = "about.json"

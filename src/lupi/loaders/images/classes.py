@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from lupi.errors import LupiError
-from lupi.loaders.division import PARTS, Part
 from lupi.loaders.findings import Findings
 from lupi.loaders.images.annotations.read import file_column, header, label_column, read_table
 from lupi.loaders.images.annotations.shapes import Annotation
@@ -17,6 +16,7 @@ from lupi.loaders.images.index import Item, has_image_suffix
 from lupi.loaders.images.names import ImageNames, logical_path
 from lupi.loaders.images.trees import Tree
 from lupi.settings import unknown_name
+from lupi.subsets import PARTS, Part
 
 PART_FOLDERS: dict[str, Part] = {
     "train": "train",

@@ -13,11 +13,11 @@ from typing import NamedTuple, Protocol
 
 from lupi.errors import LupiError
 from lupi.facts import Fact
-from lupi.loaders.division import PARTS, Part
 from lupi.loaders.findings import Findings
 from lupi.loaders.images.annotations.shapes import Box, Polygon, RunLengths, Shape
 from lupi.loaders.images.decode import Fit
 from lupi.loaders.images.trees import Tree
+from lupi.subsets import PARTS, Part
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")
 

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
-from lupi.loaders.division import Codes, Part
+from lupi.loaders.division import Codes
 from lupi.loaders.tables.encoder import is_number, texts
 from lupi.loaders.tables.parts import LabelledRows
 from lupi.loaders.tables.settings import TableSettings
+from lupi.subsets import Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.loaders.content import fingerprint_of
-from lupi.loaders.division import PARTS, Division, Part, Rows
+from lupi.loaders.division import Division, Rows
 from lupi.loaders.files import list_columns, read_frame
 from lupi.loaders.split_columns import official_parts
 from lupi.loaders.tables.answers import Answers, answers_of
@@ -24,6 +24,7 @@ from lupi.loaders.tables.settings import Kind, TableSettings
 from lupi.loaders.tables.weights import check_class_weights, read_weights
 from lupi.records import Design
 from lupi.settings import format_value, unknown_name
+from lupi.subsets import PARTS, Part
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
-from lupi.loaders.division import Division, Part
+from lupi.loaders.division import Division
 from lupi.loaders.split_columns import divide
 from lupi.loaders.tables.encoder import texts
 from lupi.loaders.tables.settings import TableSettings
 from lupi.records import Design
+from lupi.subsets import Part
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
-from lupi.loaders.division import Part
 from lupi.loaders.tables.encoder import is_number
 from lupi.loaders.tables.parts import LabelledRows
 from lupi.loaders.tables.settings import TableSettings, Use
 from lupi.settings import unknown_name
+from lupi.subsets import Part
 
 if TYPE_CHECKING:
     import pandas as pd

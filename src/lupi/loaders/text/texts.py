@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from lupi.errors import LupiError
-from lupi.loaders.division import PARTS, Part
 from lupi.loaders.files import Row, TextFormat, find_columns, read_rows
 from lupi.loaders.findings import Findings, OnBad
 from lupi.loaders.split_columns import DivisionSettings, official_parts
@@ -28,6 +27,7 @@ from lupi.loaders.text.rationales import (
     strip_tags,
 )
 from lupi.loaders.text.tokens import Words, locate_words
+from lupi.subsets import PARTS, Part
 
 if TYPE_CHECKING:
     import pandas as pd

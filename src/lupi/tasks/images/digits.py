@@ -1,15 +1,16 @@
 """The embedded task, cluttered digits, which needs no download."""
 
+from lupi.core import Task, TaskKind
 from lupi.design import Design
-from lupi.loaders.division import PARTS, GivenParts
+from lupi.loaders.division import GivenParts
 from lupi.loaders.images.digits import N_DIGITS, N_TEST, TEST_REPEATS, DigitsSettings, make_digits
 from lupi.loaders.images.windows import Cropping
+from lupi.subsets import PARTS
 from lupi.tasks.images.image import ImageRows, image_task
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.tasks.task import DataTask, TaskKind
 
 
-def load_digits(settings: DigitsSettings, network: ImageNetworkSettings) -> DataTask:
+def load_digits(settings: DigitsSettings, network: ImageNetworkSettings) -> Task:
     """Return ten classes of digits in clutter; x* is the digit's box. Each seed makes its own."""
     first = make_digits(settings, 0)
     side = first[0].shape[1]

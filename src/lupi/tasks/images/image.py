@@ -11,20 +11,30 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lupi.core import Inputs, Split, Task
+from lupi.core import (
+    Bools,
+    Divides,
+    Inputs,
+    Outcome,
+    RowNumbers,
+    Rows,
+    RunRows,
+    Shown,
+    Split,
+    Task,
+)
 from lupi.design import Design
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
-from lupi.loaders.division import PARTS, GivenParts, Part
+from lupi.loaders.division import GivenParts
 from lupi.loaders.images.batches import ImageBatches, Images, StoredImages
 from lupi.loaders.images.decode import Fit
 from lupi.loaders.images.looks import N_IMAGES, Ranges, typical_looks
 from lupi.loaders.images.maps import MapImages, cached_maps, check_cropping
 from lupi.loaders.images.windows import Cropping
 from lupi.records import Metric
-from lupi.tasks.images.network import ImageNetworkSettings, build_network, unknown_statistics
-from lupi.tasks.outcomes import Outcome
-from lupi.tasks.task import Bools, DataTask, Divides, RowNumbers, Shown
+from lupi.subsets import PARTS, Part
+from lupi.tasks.images.network import ImageNetworkSettings, build_network
 
 N_TOP = 5
 Stores = Callable[[int], Mapping[Part, StoredImages]]
@@ -37,9 +47,9 @@ def image_task(
     design: Design,
     network: ImageNetworkSettings,
     finding_counts: Mapping[str, int] | None = None,
-) -> DataTask:
+) -> Task:
     """Return a classification task over images; training sets are balanced."""
-    return DataTask(
+    return Task(
         rows,
         division,
         design,
@@ -54,7 +64,7 @@ def image_task(
     )
 
 
-def task_of_images(images: Images, n_classes: int, network: ImageNetworkSettings) -> DataTask:
+def task_of_images(images: Images, n_classes: int, network: ImageNetworkSettings) -> Task:
     """Return a task with the same images in every part, to measure or try something."""
     side, n = images.shape[1], len(images.y)
     rows = ImageRows(
@@ -68,13 +78,12 @@ def task_of_images(images: Images, n_classes: int, network: ImageNetworkSettings
 
 def sees_maps(task: Task) -> bool:
     """Return whether x is the maps of a frozen pretrained network."""
-    settings = getattr(task, "network_settings", None)
+    settings = task.network_settings
     return isinstance(settings, ImageNetworkSettings) and settings.is_frozen
 
 
-def in_pixels(task: Task) -> DataTask:
+def in_pixels(task: Task) -> Task:
     """Return a task of images with pixels as x, whatever the network sees."""
-    assert isinstance(task, DataTask)
     return task.with_network(ImageNetworkSettings())
 
 
@@ -101,7 +110,7 @@ class ImageClasses(Outcome):
 
 
 @dataclass(eq=False)
-class ImageRows:
+class ImageRows(Rows):
     """Images of a task: where they are stored, and how they are shown."""
 
     stores: Stores
@@ -130,16 +139,7 @@ class ImageRows:
         self, parts: Mapping[Part, RowNumbers], seed: int, network: ImageNetworkSettings
     ) -> "ImageRun":
         """Return the images of a run, with mean and deviation of its training images."""
-        run = ImageRun(self, self.stores(seed), parts, network)
-        train = run.images("train")
-        if network.is_pretrained and not network.is_frozen:
-            train = self.mapped(train, network)
-        run.statistics = train.mean_and_std(parts["train"])
-        return run
-
-    def unfitted(self, network: ImageNetworkSettings) -> "ImageRun":
-        """Return images whose mean and deviation are not known."""
-        return ImageRun(self, self.stores(0), {}, network)
+        return ImageRun(self, self.stores(seed), parts, network)
 
     @property
     def n_channels(self) -> int:
@@ -181,7 +181,7 @@ class ImageRows:
         return self.remarks
 
 
-class ImageRun:
+class ImageRun(RunRows):
     """Images of a run."""
 
     xstar_dim = 1
@@ -195,7 +195,11 @@ class ImageRun:
     ) -> None:
         self._rows, self._stores, self._parts, self._network = rows, stores, parts, network
         self.outcome = ImageClasses(rows.classes)
-        self.statistics: tuple[list[float], list[float]] | None = None
+        train = self.images("train")
+        if network.is_pretrained and not network.is_frozen:
+            train = rows.mapped(train, network)
+        self.statistics = train.mean_and_std(parts["train"])
+        """Mean and deviation of each channel that the network sees."""
 
     def images(self, part: Part) -> StoredImages:
         """Return the images that hold a part, as the network sees them: perhaps as maps."""
@@ -225,23 +229,14 @@ class ImageRun:
     def network(self) -> nn.Module:
         """Build the student with new random weights."""
         size = self._rows.cropping.size
-        return build_network(self._network, self.outcome.n_outputs, size, *self._known())
+        return build_network(self._network, self.outcome.n_outputs, size, *self.statistics)
 
     def _typical(self) -> Ranges:
         """Return how training images look, so that others can be marked."""
-        if not self._parts:
-            return {}
         images, rows = self._stores["train"], self._parts["train"][:N_IMAGES]
         shown = ImageBatches(images.y[rows], self._rows.cropping)
         x = [batch.x for batch in images.split(rows, shown).batches(N_IMAGES)]
         return typical_looks(torch.cat(x).numpy())
-
-    def _known(self) -> tuple[list[float], list[float]]:
-        """Return mean and deviation of each channel that the network sees."""
-        rows = self._rows
-        return self.statistics or unknown_statistics(
-            self._network, rows.n_channels, rows.cropping.size
-        )
 
     def example(self) -> Inputs:
         """Return two images."""
@@ -266,7 +261,7 @@ class ImageRun:
         described = {"images": images, "target": target}
         if self._network.is_pretrained:
             source = self._network.backbone().source._asdict()
-            described["backbone"] = {**source, "n_channels": len(self._known()[0])}
+            described["backbone"] = {**source, "n_channels": len(self.statistics[0])}
         return described
 
 

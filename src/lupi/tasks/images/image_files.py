@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
+from lupi.core import Task
 from lupi.errors import LupiError
 from lupi.facts import Fact
-from lupi.loaders.division import PARTS, Division, GivenParts, Part, given_parts
+from lupi.loaders.division import Division, GivenParts, given_parts
 from lupi.loaders.findings import OnBad
 from lupi.loaders.images.batches import StoredImages
 from lupi.loaders.images.cache import Loaded, OnDecoded, OpenedImages, load
@@ -22,9 +23,9 @@ from lupi.loaders.images.shards.write import write_shards
 from lupi.loaders.images.trees import Tree, open_tree
 from lupi.loaders.images.windows import Cropping
 from lupi.settings import Settings, TaskSettings
+from lupi.subsets import PARTS, Part
 from lupi.tasks.images.image import ImageRows, image_task
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.tasks.task import DataTask
 
 
 class AugmentSettings(Settings):
@@ -182,7 +183,7 @@ def shard_images(
     return write_shards(Path(s.root), s.source(), selection, out, s.on_bad, shard_size, on_decoded)
 
 
-def load_image_files(settings: ImageFilesSettings, network: ImageNetworkSettings) -> DataTask:
+def load_image_files(settings: ImageFilesSettings, network: ImageNetworkSettings) -> Task:
     """Return the task of images in files; x* is the region of the object."""
     loaded = open_images(settings)
     sizes = {part: len(images.y) for part, images in loaded.parts.items()}

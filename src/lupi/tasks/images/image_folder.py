@@ -6,14 +6,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
+from lupi.core import TaskKind
 from lupi.errors import LupiError
-from lupi.loaders.division import Division, Part, check_groups, given_parts
+from lupi.loaders.division import Division, check_groups, given_parts
 from lupi.loaders.images.cache import Loaded
 from lupi.loaders.images.folder import ImageFolder
 from lupi.loaders.images.trees import Tree, with_outside
+from lupi.subsets import Part
 from lupi.tasks.images.image_files import ImageFilesSettings, load_image_files
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.tasks.task import TaskKind
 
 
 def _plain_path(path: Any) -> Any:

@@ -11,7 +11,6 @@ from lupi.networks.backbones import (
     Backbone,
     Tune,
     load_backbone,
-    maps_shape,
     shared_backbone,
 )
 from lupi.networks.map_student import MapStudent
@@ -122,11 +121,3 @@ def build_network(
         s.n_fc,
         s.pooling,
     )
-
-
-def unknown_statistics(
-    settings: ImageNetworkSettings, n_channels: int, size: int
-) -> tuple[list[float], list[float]]:
-    """Return mean and deviation per channel of the first layer, before they are known."""
-    n = maps_shape(settings.backbone(), size)[0] if settings.is_pretrained else n_channels
-    return [0.5] * n, [0.5] * n

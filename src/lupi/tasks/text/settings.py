@@ -5,10 +5,10 @@ from typing import Literal, Self
 
 from pydantic import Field
 
+from lupi.core.outcomes import Kind
 from lupi.loaders.content import fingerprint_of
 from lupi.loaders.text.texts import TextFileSettings
 from lupi.settings import TaskSettings
-from lupi.tasks.outcomes import Kind
 
 
 class TextSettings(TextFileSettings, TaskSettings):

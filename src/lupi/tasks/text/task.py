@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lupi.core import Control, Task
+from lupi.core import Bools, Control, Outcome, RowNumbers, Rows, RunRows, Shown, Task, TaskKind
 from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
 from lupi.loaders.content import fingerprint_of
-from lupi.loaders.division import PARTS, Part
 from lupi.loaders.files import resolve
 from lupi.loaders.split_columns import divide
 from lupi.loaders.text.span_controls import control_regions, lexicon_regions, spread_over_words
@@ -27,16 +26,15 @@ from lupi.loaders.text.word_list import read_word_list
 from lupi.loaders.text.word_vocabulary import choose_words
 from lupi.networks.pooling import mean_of_places
 from lupi.networks.text_backbones import WordVectors
-from lupi.tasks.outcomes import Outcome
-from lupi.tasks.task import Bools, DataTask, RowNumbers, Shown, TaskKind
+from lupi.subsets import PARTS, Part
 from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
 from lupi.tasks.text.settings import TextSettings
 
 
-def load_text_task(settings: TextSettings, network: TextNetworkSettings) -> DataTask:
+def load_text_task(settings: TextSettings, network: TextNetworkSettings) -> Task:
     """Return the task of texts in one file, or in files for training, validation and test."""
     rows = TextRows(settings)
-    return DataTask(
+    return Task(
         rows,
         rows.division,
         rows.division.design,
@@ -55,21 +53,19 @@ TextTask = TaskKind(TextSettings, TextNetworkSettings, load_text_task)
 
 def frozen_texts(task: Task) -> "TextRows | None":
     """Return the texts of a task whose words are vectors of a frozen encoder; else None."""
-    settings = getattr(task, "network_settings", None)
-    if not isinstance(settings, TextNetworkSettings) or not settings.is_frozen:
-        return None
-    assert isinstance(task, DataTask)
-    assert isinstance(task.rows, TextRows)
-    return task.rows
+    rows, settings = task.rows, task.network_settings
+    is_frozen = isinstance(settings, TextNetworkSettings) and settings.is_frozen
+    return rows if is_frozen and isinstance(rows, TextRows) else None
 
 
 def pooled_words(task: Task, rows: "TextRows", x: Tensor) -> Tensor:
     """Return the mean vector of the words of each text, (B, C), for classical models."""
-    encoder = rows.encoder(task.network_settings)  # type: ignore[attr-defined]
+    assert isinstance(task.network_settings, TextNetworkSettings)
+    encoder = rows.encoder(task.network_settings)
     return torch.cat([mean_of_places(encoder(some), some > 0) for some in x.split(64)])
 
 
-class TextRows:
+class TextRows(Rows):
     """All texts of a task with their rationales."""
 
     def __init__(self, settings: TextSettings) -> None:
@@ -151,10 +147,6 @@ class TextRows:
         vectors = cached_vectors(texts, backbone.encode, n_channels, checksum, cache)
         return WordVectors(vectors, n_channels)
 
-    def unfitted(self, network: TextNetworkSettings) -> "TextRun":
-        """Return rows of no run: all words are known."""
-        return TextRun(self, {"train": np.arange(len(self.texts))}, network)
-
     def facts(self) -> tuple[Fact, ...]:
         """Return facts about the data, for the user to check before training."""
         texts = self.data.parts["train"]
@@ -176,7 +168,7 @@ class TextRows:
         return (*facts, *self.division.facts())
 
 
-class TextRun:
+class TextRun(RunRows):
     """Texts of a run as numbers of the words of its training rows."""
 
     def __init__(
@@ -235,10 +227,6 @@ class TextRun:
                 region = spread_over_words(region, texts.words[rows[place]])
             regions[place] = torch.from_numpy(region)
         return regions
-
-    def also(self) -> dict[str, TextSplit]:
-        """Return no other versions."""
-        return {}
 
     def network(self) -> nn.Module:
         """Build the student with new random weights."""

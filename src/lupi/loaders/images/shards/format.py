@@ -32,7 +32,6 @@ from safetensors.numpy import load as load_arrays
 
 from lupi.errors import LupiError
 from lupi.limits import largest_content, open_regular
-from lupi.loaders.division import PARTS, Part
 from lupi.loaders.findings import Findings, OnBad
 from lupi.loaders.images.annotations.shapes import MAX_PIXELS
 from lupi.loaders.images.cache import check_sizes
@@ -42,6 +41,7 @@ from lupi.loaders.images.regions import place_boxes, stack_boxes
 from lupi.loaders.images.trees import MAX_FILE_BYTES
 from lupi.permission import require_permission
 from lupi.records import first_error
+from lupi.subsets import PARTS, Part
 
 FORMAT = 3
 ABOUT, ROWS = "shards.json", "rows.safetensors"

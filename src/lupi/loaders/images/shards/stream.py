@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from lupi.core import Batch, Control
 from lupi.errors import LupiError
-from lupi.loaders.division import PARTS, Part
 from lupi.loaders.findings import OnBad
 from lupi.loaders.images.batches import (
     ImageBatches,
@@ -47,6 +46,7 @@ from lupi.loaders.images.shards.format import (
     shard_name,
 )
 from lupi.loaders.images.windows import Cropping
+from lupi.subsets import PARTS, Part
 
 BUFFER = 2048
 """Number of encoded images in the shuffle buffer; 200 to 300 MB for ImageNet."""

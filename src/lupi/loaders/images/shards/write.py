@@ -22,7 +22,6 @@ from safetensors.numpy import save
 
 from lupi.errors import LupiError
 from lupi.files import read_json, write_json, write_whole
-from lupi.loaders.division import PARTS, Part
 from lupi.loaders.findings import Findings, OnBad
 from lupi.loaders.images.cache import OnDecoded, check_sizes, read_image
 from lupi.loaders.images.decode import image_size_limit
@@ -31,6 +30,7 @@ from lupi.loaders.images.regions import boxes_of, with_annotation
 from lupi.loaders.images.shards.format import ABOUT, FORMAT, LIMITS, ROWS, choice_of, shard_name
 from lupi.loaders.images.trees import Tree, open_tree
 from lupi.settings import fingerprint
+from lupi.subsets import PARTS, Part
 
 STARTED = "unfinished.json"
 

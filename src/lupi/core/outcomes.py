@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from lupi.core import OutputKind, Split
+from lupi.core.batch import Split
 from lupi.core.gaussian import gaussian_cross_entropy, moments
+from lupi.core.scores import score_classes, score_numbers
 from lupi.errors import LupiError
 from lupi.records import Metric
 from lupi.settings import format_value
-from lupi.tasks.scores import score_classes, score_numbers
 
 Kind = Literal["classification", "regression"]
+OutputKind = Literal["classes", "gaussian", "tokens"]
+"""classes: logits (B, K); gaussian: mean and log-variance of a number, (B, 2); tokens: logits of
+each word of a sequence (B, T, K), where T differs between batches."""
 NUMBER_SCORES = ("r2", "rmse", "mse", "mae", "log_likelihood")
 CLASS_SCORES = (
     "accuracy",
@@ -123,6 +126,10 @@ class Outcome:
         if self.classes:
             return F.cross_entropy(output, y, reduction="none")
         return gaussian_cross_entropy(output, y)
+
+    def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the parts of outputs and targets that metrics need, (B, ...): here all."""
+        return output, y
 
     def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
         """Return all scores of a split; scores of numbers are in the unit of the target.

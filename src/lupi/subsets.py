@@ -1,10 +1,15 @@
-"""Nested subsets: small training sets are subsets of larger ones."""
+"""Parts of the rows, and nested subsets: small training sets are subsets of larger ones."""
+
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.settings import derive_seed
+
+Part = Literal["train", "val", "test"]
+PARTS: tuple[Part, ...] = get_args(Part)
 
 
 def nested_rows(
