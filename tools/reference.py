@@ -60,12 +60,12 @@ def models(kind: str, names: list[str]) -> dict[str, type[Settings]]:
 def settings_table(kind: str, *names: str) -> str:
     """Return a table of keys, defaults and meanings; of several models, one for all of them."""
     listed = models(kind, list(names))
-    keys = dict.fromkeys(key for model in listed.values() for key in model.model_fields)
+    keys = dict.fromkeys(key for model in listed.values() for key in model.fields())
     lines = ["| key | default | meaning |", "|---|---|---|"]
     for key in keys:
         if key in FILLED_IN and kind != "network":
             continue
-        fields = {n: m.model_fields[key] for n, m in listed.items() if key in m.model_fields}
+        fields = {n: m.fields()[key] for n, m in listed.items() if key in m.fields()}
         defaults = {name: default_text(field) for name, field in fields.items()}
         text = next(iter(defaults.values()))
         if len(set(defaults.values())) > 1:
@@ -73,6 +73,10 @@ def settings_table(kind: str, *names: str) -> str:
         meaning = _cell(next((f.description for f in fields.values() if f.description), "") or "")
         if len(fields) < len(listed):
             meaning = f"({', '.join(fields)}) {meaning}"
+        for model in listed.values():
+            those = [v for v, m in model.own_variants().items() if key in m.model_fields]
+            if 0 < len(those) < len(model.own_variants()):
+                meaning = f"(`{model.varies_by}: {those[0]}`) {meaning}"
         lines.append(f"| `{key}` | {text.replace('|', chr(92) + '|')} | {meaning} |")
     return "\n".join(lines) + "\n"
 

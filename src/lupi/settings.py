@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from lupi.errors import LupiError
@@ -28,18 +29,49 @@ class Settings(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
+    varies_by: ClassVar[str] = ""
+    """Key whose value chooses one of the `variants`, by default the first."""
+    variants: ClassVar[Mapping[str, type["Settings"]]] = {}
+    """Subclasses with further keys, by that value: a key without effect can't be written."""
 
     @classmethod
     def parse(cls, raw: Any, where: str) -> Self:
         """Return settings from raw values; `where` is their key, for messages."""
         if not isinstance(raw, Mapping):
             raise LupiError(f"{where}: expected keys and values, got {format_value(raw)}")
+        chosen = raw.get(cls.varies_by, next(iter(cls.own_variants()), None))
+        if isinstance(chosen, str) and chosen in cls.own_variants():
+            parsed: Self = cls._parse_variant(chosen, raw, where)
+            return parsed
         try:
             return cls.model_validate(raw)
         except ValidationError as error:
             lines = [_explain(cls, detail, where) for detail in error.errors()]
             text = "\n".join(line for line in lines if line)
             raise LupiError(text or f"{where}: {error}") from None
+
+    @classmethod
+    def _parse_variant(cls, chosen: str, raw: Mapping[str, Any], where: str) -> Any:
+        variant = cls.own_variants()[chosen]
+        for key in raw:
+            if key not in variant.model_fields and key in cls.fields():
+                choice = f"{cls.varies_by}: {chosen}"
+                raise LupiError(f"{where}.{key}: has no effect with {choice}; remove it")
+        return variant.parse(raw, where)
+
+    @classmethod
+    def own_variants(cls) -> Mapping[str, type["Settings"]]:
+        """Return the variants of this class; a variant has none itself."""
+        found: Mapping[str, type[Settings]] = vars(cls).get("variants", {})
+        return found
+
+    @classmethod
+    def fields(cls) -> dict[str, FieldInfo]:
+        """Return all fields, then those of variants only."""
+        found = dict(cls.model_fields)
+        for variant in cls.own_variants().values():
+            found |= {key: v for key, v in variant.model_fields.items() if key not in found}
+        return found
 
     def resolved(self) -> dict[str, Any]:
         """Return every setting, defaults included, as plain JSON values."""

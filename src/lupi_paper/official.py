@@ -21,8 +21,7 @@ from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.core.batch import over_rows
 from lupi.errors import LupiError
 from lupi.methods.labels.miml_fcn import MimlFcnSettings
-from lupi.methods.noise.het_dropout import HetDropout
-from lupi.methods.noise.het_dropout_settings import HetDropoutSettings
+from lupi.methods.noise.het_dropout import HetDropout, LearnedNoise
 from lupi.methods.noise.info_dropout import InfoDropout
 from lupi.methods.teachers.hallucination import Hallucination
 from lupi.noise import HeteroscedasticDropout
@@ -53,7 +52,7 @@ class OfficialNoise(HeteroscedasticDropout):
         return self.beta * norm * has
 
 
-class HetDropoutOfficialSettings(HetDropoutSettings):
+class HetDropoutOfficialSettings(LearnedNoise):
     """Settings of het-dropout; those of the prior have no effect."""
 
     relu: bool = True
@@ -70,8 +69,8 @@ class HetDropoutOfficial(HetDropout):
     search: ClassVar[Space] = {"settings.beta": Range(low=0.01, high=100, log=True)}
 
     def __init__(self, net: nn.Module, task: Task, settings: HetDropoutOfficialSettings) -> None:
-        for name in ("prior", "penalty", "budget", "learn"):
-            if getattr(settings, name) != HetDropoutSettings.model_fields[name].default:
+        for name in ("prior", "penalty", "budget"):
+            if getattr(settings, name) != LearnedNoise.model_fields[name].default:
                 raise LupiError(f"{name}: it has no effect in {self.name}; remove it")
         if settings.sites is None and task.xstar_kind == "region":  # the fully connected layers
             settings = settings.model_copy(update={"sites": ("head.*",)})

@@ -25,7 +25,7 @@ from made_text import translation_task
 from reduced import losses_of
 
 AT_HEAD = {"sites": ["head.*"]}
-HAND_SET = {"learn": False}
+HAND_SET = {"noise": "fixed"}
 REGION: dict[str, Any] = {"prior": {"inside": 0.1, "outside": 1.0}, "sites": ["trunk.site2"]}
 
 
@@ -112,6 +112,11 @@ def frozen_digits() -> Task:
     return task.for_run(N_ROWS, 0)
 
 
+def texts(**changes: Any) -> Task:
+    task = text_task(40, **changes)
+    return task.for_run(task.n_rows, 0)  # it knows the words of every smaller run
+
+
 def linear_task(target: str) -> Task:
     return table_task(target, network={"name": "linear"}).for_run(N_ROWS, 0)
 
@@ -144,13 +149,13 @@ TASKS: dict[str, Callable[[], Task]] = {
     "table-numbers": lambda: table_task("hours").for_run(N_ROWS, 0),
     "linear-classes": lambda: linear_task("late"),
     "linear-numbers": lambda: linear_task("hours"),
-    "texts": lambda: text_task(40),
-    "texts-cnn": lambda: text_task(40, network={"name": "cnn", "n_channels": 8, "dropout": 0.1}),
-    "texts-numbers": lambda: text_task(40, kind="regression"),
+    "texts": texts,
+    "texts-cnn": lambda: texts(network={"name": "cnn", "n_channels": 8, "dropout": 0.1}),
+    "texts-numbers": lambda: texts(kind="regression"),
     "digits-attention": lambda: digits_task(pooling="both"),
     "maps-attention": frozen_digits,
-    "texts-attention": lambda: text_task(
-        40, network={"name": "cnn", "n_channels": 8, "pooling": "attention"}
+    "texts-attention": lambda: texts(
+        network={"name": "cnn", "n_channels": 8, "pooling": "attention"}
     ),
     "sentences": sentences,
     "sentences-word-by-word": sentences_word_by_word,
@@ -455,14 +460,14 @@ def test_other_methods_refuse_sentences(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n, m in methods().items() if "words" not in m.places])
 def test_methods_for_images_refuse_words(name: str) -> None:
-    task = text_task()
+    task = texts()
     with pytest.raises(LupiError, match=f"method {name} takes regions of pixels"):
         build_method(name, {}, task.network(), task)
 
 
 @pytest.mark.parametrize("name", READ_A_LINEAR_LAYER)
 def test_methods_that_read_a_linear_layer_refuse_a_bag_of_words(name: str) -> None:
-    task = text_task()
+    task = texts()
     with pytest.raises(LupiError, match="needs a linear layer"):
         build_method(name, {}, task.network(), task)
 

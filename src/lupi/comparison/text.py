@@ -31,7 +31,7 @@ ARMS: dict[str, dict[str, Any]] = {
         "settings": {
             **AT_WORDS,
             "prior": {"inside": 0.0, "outside": 2.0},
-            "learn": False,
+            "noise": "fixed",
             "missing": "none",
         },
         "controls": ["shuffled", "random"],

@@ -33,7 +33,7 @@ NOISE_AT_WORDS = {
     "sites": ["trunk.words"],
     "draw": "example",
     "prior": {"inside": 0.0, "outside": 2.0},
-    "learn": False,
+    "noise": "fixed",
     "missing": "none",
 }
 """Default settings of het-dropout: one draw for all words outside the rationale."""

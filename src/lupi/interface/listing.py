@@ -87,5 +87,5 @@ def _describe(learner: Learner) -> MethodInfo:
 
 
 def _settings(learner: Learner) -> Iterator[tuple[str, tuple[Any, str]]]:
-    for key, field in learner.Settings.model_fields.items():
+    for key, field in learner.Settings.fields().items():
         yield key, (field.default, " ".join((field.description or "").split()))

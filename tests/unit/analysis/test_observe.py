@@ -95,7 +95,7 @@ def test_helpers_matter(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"sites": ["trunk.site2"], "prior": {"inside": 0, "outside": 1}, "learn": False},
+        {"sites": ["trunk.site2"], "prior": {"inside": 0, "outside": 1}, "noise": "fixed"},
         {"sites": ["trunk.site2"], "per_channel": True, "curriculum": {"tower_epochs": 1}},
     ],
     ids=["fixed", "curriculum"],

@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "sites": ["trunk.words"],
             "draw": "example",
             "prior": {"inside": 0, "outside": 2},
-            "learn": False,
+            "noise": "fixed",
         },
         "size": 40,
         "seed": 1,

@@ -5,8 +5,7 @@ from torch import Tensor, nn
 from conftest import VectorTask, digits_task
 from lupi.core import Batch
 from lupi.errors import LupiError
-from lupi.methods.noise.het_dropout import HetDropout
-from lupi.methods.noise.het_dropout_settings import HetDropoutSettings
+from lupi.methods.noise.het_dropout import HetDropout, HetDropoutSettings, LearnedNoise
 from lupi.methods.registry import build_method
 from made_reviews import text_task
 from reduced import losses_of
@@ -50,7 +49,7 @@ def test_features_come_from_the_object_alone() -> None:
 
 
 def test_the_region_prior_is_at_its_place() -> None:
-    method = build(sites=["trunk.site1"], prior={"inside": 0.01, "outside": 1.0}, learn=False)
+    method = build(sites=["trunk.site1"], prior={"inside": 0.01, "outside": 1.0}, noise="fixed")
     batch = a_batch()
     variance = method.logvars(batch)["trunk.site1"].exp()  # (8, 1, 12, 12): half the image's
     assert batch.xstar is not None
@@ -115,8 +114,8 @@ def test_after_the_plain_stage_batch_norms_of_convolutions_rest_in_eval() -> Non
 
 
 def test_a_curriculum_needs_something_to_train() -> None:
-    with pytest.raises(LupiError, match="with `learn: false` there is no h"):
-        build(curriculum=True, learn=False)
+    with pytest.raises(LupiError, match="curriculum: has no effect with noise: fixed"):
+        build(curriculum=True, noise="fixed")
     with pytest.raises(LupiError, match=r"settings\.curriculum\.lrr: no such key"):
         build(curriculum={"lrr": 1})
 
@@ -128,21 +127,24 @@ def test_networks_without_dropout_or_trunk_say_what_to_do() -> None:
 
     plain = Plain()
     with pytest.raises(LupiError, match="has no dropout layer; name the `sites`"):
-        HetDropout(plain.network(), plain, HetDropoutSettings())
+        HetDropout(plain.network(), plain, LearnedNoise())
     task = digits_task()
     headless = nn.Sequential(nn.Flatten(), nn.Linear(576, 8), nn.Dropout(0.5), nn.Linear(8, 10))
     with pytest.raises(LupiError, match="use `fc_input: box`"):
-        HetDropout(headless, task, HetDropoutSettings())
-    HetDropout(headless, task, HetDropoutSettings(fc_input="box")).loss(a_batch())
+        HetDropout(headless, task, LearnedNoise())
+    HetDropout(headless, task, LearnedNoise(fc_input="box")).loss(a_batch())
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"sites": ["head.*"], "fc_input": "box"}, "the words of a text have no box"),
-        ({"sites": ["head.*"], "sees_words": True}, "sees_words: True has no effect without a"),
-        ({"learn": False, "sees_words": True}, "sees_words: True has no effect without h"),
-        ({"sees_words": True, "kernel": 3}, "kernel: 3 has no effect where h\\* sees words"),
+        (
+            {"sites": ["head.*"], "sees_words": True},
+            "sees_words applies only at the words",
+        ),
+        ({"noise": "fixed", "sees_words": True}, "sees_words: has no effect with noise: fixed"),
+        ({"sees_words": True, "kernel": 3}, "kernel applies only .* without sees_words"),
     ],
 )
 def test_settings_without_effect_on_texts_are_refused(

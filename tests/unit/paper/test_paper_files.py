@@ -7,7 +7,7 @@ import pytest
 
 from lupi.comparison.settings import ArmSettings, ComparisonSettings
 from lupi.configs import find_settings, settings_names
-from lupi.methods.noise.het_dropout_settings import HetDropoutSettings
+from lupi.methods.noise.het_dropout import LearnedNoise
 from lupi.settings import merge, read_yaml
 from lupi.tasks.images.network import ImageNetworkSettings
 from lupi.train.learners import find_learner
@@ -134,7 +134,7 @@ def test_images_and_networks(name: str) -> None:
 
 def test_the_curriculum() -> None:
     arm = read("paper/curriculum").arms["het-dropout"]
-    curriculum = HetDropoutSettings.parse(arm.settings, "settings").curriculum
+    curriculum = LearnedNoise.parse(arm.settings, "settings").curriculum
     have(curriculum, {"tower_epochs": 8, "tower_lr": 1e-3, "tower_batch_size": 128})
     have(curriculum, {"lr": 1e-7, "batch_size": 256})
 

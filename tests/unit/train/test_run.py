@@ -208,7 +208,7 @@ def test_divergence_is_recorded_and_restarted_as_asked(tmp_path: Path, n_restart
 
 def test_arms_share_initial_weights_subset_and_order(tmp_path: Path) -> None:
     """With noise that is practically none, het-dropout takes the very steps of no-xstar."""
-    quiet = {"prior": 0.0, "learn": False, "sites": ["trunk.*"]}
+    quiet = {"prior": 0.0, "noise": "fixed", "sites": ["trunk.*"]}
     network = {"width": 4, "dropout": 0.0}
     run(settings_of("no-xstar", network=network), tmp_path / "a")
     run(settings_of(settings=quiet, network=network), tmp_path / "b")

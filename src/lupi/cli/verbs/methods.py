@@ -30,7 +30,10 @@ def methods(
         method = find_learner(name)
         if as_json:
             search = {key: _plain(choices) for key, choices in _space(method).items()}
-            print_json({**method.Settings.model_json_schema(), "search": search})
+            variants = method.Settings.own_variants().values()
+            schemas = [one.model_json_schema() for one in variants or (method.Settings,)]
+            schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+            print_json({**schema, "search": search})
         else:
             _print_settings(method)
         return
@@ -56,7 +59,7 @@ def _use(facts: MethodFacts) -> str:
 def _print_settings(method: "Learner") -> None:
     console = PlainConsole()
     console.print(f"[bold]{method.name}[/]: {method.summary}\n")
-    if not method.Settings.model_fields:
+    if not method.Settings.fields():
         console.print("no settings")
         _print_search(method, console)
         return
@@ -64,7 +67,7 @@ def _print_settings(method: "Learner") -> None:
     table.add_column("setting", no_wrap=True)
     table.add_column("default", no_wrap=True)
     table.add_column("meaning")
-    for key, field in method.Settings.model_fields.items():
+    for key, field in method.Settings.fields().items():
         default = json.dumps(field.default, default=str)
         table.add_row(key, default, " ".join((field.description or "").split()))
     console.print(table)

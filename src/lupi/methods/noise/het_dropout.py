@@ -10,13 +10,14 @@ smooth divergences D, a budget, and sites other than the fully connected layers.
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
+from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
-from lupi.methods.noise.het_dropout_settings import HetDropoutSettings, check_effects
+from lupi.errors import LupiError
 from lupi.methods.students import check_trunk, region_vectors, trunk_features
 from lupi.networks.pooling import AttentionPooling
 from lupi.noise import HeteroscedasticDropout, SiteNoise
@@ -27,12 +28,126 @@ from lupi.noise.encoders import (
     feature_encoders,
     vector_encoder,
 )
-from lupi.noise.layer import Prior, RegionPrior, dropout_variance
+from lupi.noise.layer import (
+    Budget,
+    Distribution,
+    Draw,
+    Form,
+    Missing,
+    PenaltyName,
+    Prior,
+    RegionPrior,
+    check_draw,
+    dropout_variance,
+)
 from lupi.noise.sites import Site, SiteShape, find_sites, site_module, site_shapes, sites_for_noise
 from lupi.search import Range, Space
+from lupi.settings import Settings
 
 OF_THE_LAYER = {"beta", "penalty", "budget", "missing", "draw", "distribution", "form", "n_samples"}
 """Settings that are options of `HeteroscedasticDropout`."""
+
+
+class HetDropoutSettings(Settings):
+    """Sites, draws and prior of the noise."""
+
+    varies_by = "noise"
+    noise: Literal["learned", "fixed"] = "learned"
+    """`learned`: the variance is h*(x*), which starts at the prior h0; `fixed`: it stays h0(x*)."""
+    sites: tuple[str, ...] | None = None
+    """Names or patterns, such as `trunk.site2` or `head.*`; `output` is the network's output. By
+    default every dropout layer; for a region, the input of the attention pooling or, without one,
+    the second-to-last site with places."""
+    prior: float | RegionPrior | None = None
+    """The prior variance h0: a number, or `{inside: 0, outside: 1}` at sites with places. By
+    default the variance of the replaced dropout layer; for a region, 0 inside and 1 outside."""
+    draw: Draw | None = None
+    """What shares a draw: `unit` (one draw per entry, as in the paper), `place`, `channel` or
+    `example`; by default `channel` at feature maps and sequences, `unit` at vectors."""
+    form: Form = "multiplicative"
+    """`additive`: for noise on logits or outputs."""
+    missing: Missing = "mean"
+    """Variance of rows without x*: the `mean` of the others, the `prior`, or `none`."""
+    warmup_epochs: int = Field(0, ge=0)
+    """Epochs over which the variance increases to its full size."""
+    n_samples: int = Field(1, ge=1, le=64)
+    """Draws per example; only the part of the network after the first site is repeated."""
+    objective: Literal["mean", "marginal"] = "mean"
+    """Loss over draws: the `mean` of the losses (as in the paper), or `marginal`: the negative log
+    of the mean likelihood."""
+
+    @model_validator(mode="after")
+    def _has_several_draws(self) -> Self:
+        if self.n_samples == 1 and self.objective == "marginal":
+            raise ValueError("objective: marginal needs several draws: set n_samples")
+        return self
+
+
+class FixedNoise(HetDropoutSettings):
+    """Settings of a variance that stays at the prior."""
+
+    noise: Literal["fixed"] = "fixed"
+    distribution: Distribution = "gaussian"
+    """`bernoulli` drops all values that share a draw."""
+
+    @model_validator(mode="after")
+    def _can_be_added(self) -> Self:
+        if self.distribution == "bernoulli" and self.form == "additive":
+            raise ValueError("distribution: bernoulli drops activations; it can't be additive")
+        return self
+
+
+class Curriculum(Settings):
+    """Training in stages: a plain student, then h*, then the student's head; the paper's values."""
+
+    plain: dict[str, Any] = Field(default_factory=dict)
+    """Training settings of the plain student that differ from the run's."""
+    tower_epochs: int = Field(8, ge=1)
+    """Number of epochs that train h*."""
+    tower_lr: float = Field(1e-3, gt=0, le=100)
+    tower_batch_size: int = Field(128, ge=1)
+    lr: float = Field(1e-7, gt=0, le=100)
+    """Learning rate of the stage that freezes h* and fine-tunes the student's `head`."""
+    batch_size: int = Field(256, ge=1)
+
+
+class LearnedNoise(HetDropoutSettings):
+    """Settings of h*, the network from x* to the variance."""
+
+    noise: Literal["learned"] = "learned"
+    beta: float = Field(0.01, ge=0)
+    """Weight of the penalty."""
+    penalty: PenaltyName = "kl"
+    """Divergence of h* from h0: kl, l2-squared and huber are smooth, l2 (the paper) and l1 not."""
+    budget: Budget = "batch"
+    """Keep the mean variance of a `batch` or of each `example` constant, so that h* only
+    distributes the noise. With `none`, h* also sets its amount, and reduces it."""
+    hstar_lr: float = Field(1.0, gt=0, le=1000)
+    """Learning rate of h*, as a multiple of the student's."""
+    hstar_weight_decay: float | None = Field(None, ge=0)
+    """Weight decay of h*; by default the student's."""
+    fc_input: Literal["blackout", "box"] = "blackout"
+    """Input of h* for a region at sites without places: the `blackout` image, passed through the
+    student's convolutions as in the paper, or the four numbers of the `box`."""
+    xstar_pass_frac: float = Field(1.0, gt=0, le=1)
+    """Fraction of each batch whose blackout images pass through the convolutions; the others count
+    as rows without x*. Smaller is faster."""
+    sees_words: bool = False
+    """Whether h* also sees the words (texts only)."""
+    per_channel: bool = False
+    """Whether each channel has its own variance (sites with places)."""
+    kernel: Literal[1, 3, 5] = 1
+    """Kernel size of h* over x*; 1 means the place itself (sites with places)."""
+    curriculum: Literal[False] | Curriculum = False
+    """Train in stages, as the paper does with 600K images: `true`, or settings of the stages."""
+
+    @field_validator("curriculum", mode="before")
+    @classmethod
+    def _papers_own(cls, value: Any) -> Any:
+        return {} if value is True else value
+
+
+HetDropoutSettings.variants = {"learned": LearnedNoise, "fixed": FixedNoise}
 
 
 class HetDropout(Method):
@@ -50,20 +165,21 @@ class HetDropout(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: HetDropoutSettings) -> None:
         super().__init__(net, task, settings)
+        self._hstar = settings if isinstance(settings, LearnedNoise) else None
         self._shapes = _site_shapes(net, task, settings)
-        is_region = task.xstar_kind == "region"
         self._flat = [name for name, found in self._shapes.items() if not found.places]
-        of_words = task.places == "words"
-        check_effects(settings, self._shapes, is_region, task.output_kind == "tokens", of_words)
-        self._passes_trunk = is_region and bool(self._flat) and settings.fc_input == "blackout"
-        self._n_features = self._count_features() if self._passes_trunk else 0
-        hstars = self._hstars() if settings.has_hstar else {}
+        _check_effects(settings, self._shapes, self._flat, task)
+        self._n_features = 0
+        if self._passes_trunk:
+            check_trunk(net, "fc_input: blackout", "use `fc_input: box`, or ")
+            self._n_features = trunk_features(net, task.example()).shape[1]
+        hstars = self._hstars(self._hstar) if self._hstar else {}
         self.noise = SiteNoise({name: self._layer(name, hstars.get(name)) for name in self._shapes})
 
     @classmethod
     def searched(cls, settings: Mapping[str, Any]) -> Space:
         """Return the search ranges, without the penalty's if there is no h*."""
-        has_hstar = cls.Settings.parse(settings, "settings").has_hstar
+        has_hstar = settings.get("noise") != "fixed"
         return {k: v for k, v in cls.search.items() if has_hstar or k != "settings.beta"}
 
     def stages(self) -> tuple[Stage, ...]:
@@ -71,7 +187,7 @@ class HetDropout(Method):
 
         Like the authors' code, the curriculum starts from a trained plain network.
         """
-        phases = self.settings.curriculum
+        phases = self._hstar and self._hstar.curriculum
         if not phases:
             return super().stages()
         tower = {
@@ -90,21 +206,19 @@ class HetDropout(Method):
         """Set the mode; batch norms of convolutions that a curriculum froze stay in `eval()`."""
         super().train(mode)
         trunk = getattr(self.net, "trunk", None)
-        if mode and self.settings.curriculum and self.stage != "plain" and trunk is not None:
+        if mode and len(self.stages()) > 1 and self.stage != "plain" and trunk is not None:
             for layer in batchnorms(trunk):
                 layer.eval()
         return self
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return the student's weights, and those of h* with their own learning rate."""
-        s, hstar = self.settings, list(self.noise.parameters())
-        if not hstar or (s.hstar_lr == 1 and s.hstar_weight_decay is None):
+        s = self._hstar
+        if s is None or (s.hstar_lr == 1 and s.hstar_weight_decay is None):
             return super().parameter_groups()
         decay = {} if s.hstar_weight_decay is None else {"weight_decay": s.hstar_weight_decay}
-        return [
-            *self.student_groups(),
-            {"params": hstar, "lr_factor": s.hstar_lr, **decay},
-        ]
+        hstar = {"params": list(self.noise.parameters()), "lr_factor": s.hstar_lr, **decay}
+        return [*self.student_groups(), hstar]
 
     def start_epoch(self, epoch: int) -> None:
         """Set the scale of the variance during the warm-up."""
@@ -142,26 +256,28 @@ class HetDropout(Method):
             shapes = {name: found.with_places(n_words) for name, found in shapes.items()}
         return self.noise.logvars(shapes, *self._seen(batch, every_row=True))
 
+    @property
+    def _passes_trunk(self) -> bool:
+        """Whether h* at sites without places sees the student's features of blackout images."""
+        if self._hstar is None or self.task.xstar_kind != "region" or not self._flat:
+            return False
+        return self._hstar.fc_input == "blackout"
+
     def _seen(self, batch: Batch, every_row: bool = False) -> tuple[dict[str, Tensor], Tensor]:
         """Return the input of h* at each site, and the rows (B,) that have it."""
         xstar, has = batch.privileged()
         at_places = xstar
-        if self.settings.sees_words:
+        if self._hstar and self._hstar.sees_words:
             at_places = torch.cat([xstar, batch.x[:, None].to(xstar.dtype)], 1)  # (B, 2, T)
         seen = dict.fromkeys(self._shapes, at_places)
         if self.task.xstar_kind != "region" or not self._flat:
             return seen, has
-        frac: float = self.settings.xstar_pass_frac
+        frac = self._hstar.xstar_pass_frac if self._hstar else 1.0
         if frac < 1 and not every_row:  # only the first rows of the shuffled batch pass the trunk
             has = has & (torch.arange(len(has), device=has.device) < math.ceil(frac * len(has)))
         features = partial(trunk_features, self.net) if self._passes_trunk else None
         vectors = region_vectors(batch.x, xstar, has, features, self._n_features)
         return seen | dict.fromkeys(self._flat, vectors), has
-
-    def _count_features(self) -> int:
-        """Return the number of features of the shared convolutions."""
-        check_trunk(self.net, "fc_input: blackout", "use `fc_input: box`, or ")
-        return trunk_features(self.net, self.task.example()).shape[1]
 
     def _layer(self, site: str, hstar: nn.Module | None) -> HeteroscedasticDropout:
         options = self.settings.model_dump(include=OF_THE_LAYER)
@@ -170,17 +286,15 @@ class HetDropout(Method):
 
     def _prior(self, site: str) -> Prior:
         prior: Prior | None = self.settings.prior
-        if callable(prior) and self.settings.sees_words:
+        if prior is None and self.task.xstar_kind == "region" and self._shapes[site].places:
+            prior = RegionPrior(inside=0, outside=1)
+        if callable(prior):
             return partial(_of_region, prior)
-        if prior is not None:
-            return prior
-        if self.task.xstar_kind == "region" and self._shapes[site].places:
-            return partial(_of_region, RegionPrior(inside=0, outside=1))
-        return dropout_variance(site_module(self.net, site))
+        return dropout_variance(site_module(self.net, site)) if prior is None else prior
 
-    def _hstars(self) -> dict[str, nn.Module]:
+    def _hstars(self, s: LearnedNoise) -> dict[str, nn.Module]:
         """Build the networks h*, depending on the kind of x* and the shape at the site."""
-        s, n_xstar = self.settings, self.task.xstar_dim
+        n_xstar = self.task.xstar_dim
         if self.task.xstar_kind == "vector":
             return {
                 name: vector_encoder(n_xstar, found.n_channels)
@@ -221,9 +335,40 @@ def _site_shapes(net: nn.Module, task: Task, settings: HetDropoutSettings) -> di
         names = [name for name, found in shapes.items() if found.places]
         attends = [name for name, m in net.named_modules() if isinstance(m, AttentionPooling)]
         if attends:
-            name = f"{attends[-1]}.places"
-            return {name: shapes[name]}
+            names = [f"{attends[-1]}.places"]
         if names:
             name = names[max(len(names) - 2, 0)]
             return {name: shapes[name]}
     return site_shapes(net, sites_for_noise(net, settings.sites), task.example())
+
+
+def _check_effects(
+    s: HetDropoutSettings, shapes: Mapping[str, SiteShape], flat: list[str], task: Task
+) -> None:
+    """Raise an error for settings that have no effect for this x* at these sites."""
+    is_region, of_words = task.xstar_kind == "region", task.places == "words"
+    has_places = len(flat) < len(shapes)
+    if isinstance(s.prior, RegionPrior) and (flat or not is_region):
+        where = f"{flat[0]} has no places" if flat else "x* marks no region here"
+        raise LupiError(f"prior: inside and outside need sites with places; {where}")
+    if s.n_samples > 1 and task.output_kind == "tokens":
+        raise LupiError(
+            f"n_samples: got {s.n_samples}; networks of sequences support only one draw"
+        )
+    check_draw(s.draw, shapes)
+    if not isinstance(s, LearnedNoise):
+        return
+    if of_words and s.fc_input == "box":
+        raise LupiError("fc_input: the words of a text have no box; use blackout")
+    at_places, at_units = is_region and has_places, is_region and bool(flat)
+    marked = "if x* is a region and a site has places"
+    flat_site = "if x* is a region and a site is a fully connected layer"
+    for name, applies, when in (
+        ("sees_words", of_words and has_places, "at the words of a text"),
+        ("per_channel", at_places and not s.sees_words, f"{marked}, without sees_words"),
+        ("kernel", at_places and not s.sees_words, f"{marked}, without sees_words"),
+        ("fc_input", at_units, flat_site),
+        ("xstar_pass_frac", at_units and s.fc_input == "blackout", f"{flat_site}, not with a box"),
+    ):
+        if not applies and getattr(s, name) != LearnedNoise.model_fields[name].default:
+            raise LupiError(f"{name} applies only {when}; remove it")
