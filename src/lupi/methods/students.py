@@ -1,11 +1,12 @@
 """What methods take from a student: its parts, features of a restricted x, a head like its own."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from lupi.core import Batch, Task
 from lupi.errors import LupiError
 from lupi.loaders.xstar.regions import mask_box, restrict
 from lupi.networks.weights import he_init
@@ -17,36 +18,123 @@ RegionInput = Literal["blackout", "box"]
 black, other words removed) by the student, or the four numbers of the `box`."""
 
 
-def region_vectors(
-    x: Tensor, region: Tensor, has: Tensor, features: Callable[[Tensor], Tensor] | None, n: int
-) -> Tensor:
-    """Return regions as vectors (B, n), without gradients; zeros for rows without x*.
+class Features(Protocol):
+    """What reads features of x inside a student: `Trunk` or `Head`."""
+
+    n_features: int
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the features of x, (B, n_features); batch norms do not record this pass."""
+        ...
+
+
+class Trunk:
+    """The student's convolutions.
+
+    No gradient is computed, as in the CVPR 2018 paper. Batch norms use the statistics of these rows
+    but do not record them, because predictions use the complete x.
 
     Args:
-        x: Images or texts, (B, ...).
-        region: What x* marks, (B, 1, ...).
-        has: Rows with x*, (B,).
-        features: Function from x, restricted to the region, to features (k, n); None: the box.
-        n: Number of features.
+        net: The student.
+        x: Two rows.
+        who: The method or setting that needs a trunk, for the message.
+        instead: An alternative, for the message.
     """
-    if features is None:
-        return mask_box(region)
-    vectors = region.new_zeros(len(region), n)
-    if has.any():
-        with torch.no_grad():
-            vectors[has] = features(restrict(x[has], region[has])).to(vectors.dtype)
-    return vectors
+
+    def __init__(self, net: nn.Module, x: Any, who: str, instead: str = "") -> None:
+        if not isinstance(getattr(net, "trunk", None), nn.Module):
+            raise LupiError(
+                f"{who} passes blacked-out images through the network's `trunk`, but this one has "
+                f"none; {instead}call its convolutions `trunk`"
+            )
+        self._trunk = net.get_submodule("trunk")
+        self.n_features: int = self.features(x).shape[1]
+
+    @torch.no_grad()
+    def features(self, x: Tensor) -> Tensor:
+        """Return the features of x, (B, n_features)."""
+        with untracked(self._trunk):
+            features: Tensor = self._trunk(x)
+        return features
 
 
-def find_part(net: nn.Module, name: str | None) -> nn.Module:
-    """Return a part of a network by its name; by default its last linear layer."""
-    if name is None:
-        return linear_layers(net)[-1]
-    try:
-        return net.get_submodule(name)
-    except AttributeError:
-        known = ", ".join(name for name, _ in net.named_children())
-        raise LupiError(f"head: the network has no part {name!r}; it has {known}") from None
+class Head:
+    """A part of the student with vectors as input, by default its last linear layer.
+
+    Args:
+        net: The student.
+        x: Two rows.
+        name: Path of the part; None: the last linear layer.
+        who: The method that trains what is before the part.
+    """
+
+    def __init__(self, net: nn.Module, x: Any, name: str | None, who: str) -> None:
+        self._net = net
+        try:
+            self.part = net.get_submodule(name) if name else linear_layers(net)[-1]
+        except AttributeError:
+            known = ", ".join(name for name, _ in net.named_children())
+            raise LupiError(f"head: the network has no part {name!r}; it has {known}") from None
+        with layer_inputs(self.part) as seen:
+            try_pass(net, x)
+        check_learned(net, self.part, x, who)
+        if seen[0].dim() != 2:
+            raise LupiError(
+                f"head: the input of {name!r} is {tuple(seen[0].shape[1:])} per row; {who} needs "
+                "vectors: name a part after the flattening"
+            )
+        self.n_features: int = seen[0].shape[1]
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the part's input for x, (B, n_features); batch norms do not record this pass."""
+        with untracked(self._net), layer_inputs(self.part) as seen:
+            self._net(x)
+        return seen[0]
+
+
+class XstarVectors:
+    """x* as vectors, whatever its kind: itself, or what `source` reads of the region.
+
+    Args:
+        task: Says what x* is.
+        source: Makes what reads features; for regions only.
+        region_input: Features of the `blackout` image (or text), or the four numbers of the `box`.
+        setting: Name of that setting, for messages.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        source: Callable[[], Features],
+        region_input: RegionInput = "blackout",
+        setting: str = "region_input",
+    ) -> None:
+        self._is_region = task.xstar_kind == "region"
+        if self._is_region and task.places == "words" and region_input == "box":
+            raise LupiError(f"{setting}: the words of a text have no box; use blackout")
+        self._source = source() if self._is_region and region_input == "blackout" else None
+        self.n: int = task.xstar_dim if not self._is_region else 4
+        if self._source is not None:
+            self.n = self._source.n_features
+
+    def __call__(self, batch: Batch, has: Tensor) -> Tensor:
+        """Return the vectors of all rows, (B, n), those of regions without gradients.
+
+        Args:
+            batch: A training batch.
+            has: Rows with x*, (B,); others are zero.
+        """
+        xstar = batch.privileged()[0]
+        if not self._is_region:
+            return xstar
+        if self._source is None:
+            return mask_box(xstar)
+        vectors = xstar.new_zeros(len(xstar), self.n)
+        if has.any():
+            with torch.no_grad():
+                shown = restrict(batch.x[has], xstar[has])
+                vectors[has] = self._source.features(shown).to(vectors.dtype)
+        return vectors
 
 
 @torch.no_grad()
@@ -106,31 +194,3 @@ def head_like(net: nn.Module, x: Tensor, n_in: int, n_out: int) -> nn.Sequential
             layers += [nn.Linear(n_in, shape[-1]), nn.ReLU(), nn.Dropout(rate)]
             n_in = shape[-1]
     return nn.Sequential(*layers, nn.Linear(n_in, n_out)).apply(he_init)
-
-
-def check_trunk(net: nn.Module, who: str, instead: str = "") -> None:
-    """Raise an error if a network has no `trunk`.
-
-    Args:
-        net: the student.
-        who: The method or setting that uses it.
-        instead: An alternative, for the message.
-    """
-    if not isinstance(getattr(net, "trunk", None), nn.Module):
-        raise LupiError(
-            f"{who} passes blacked-out images through the network's `trunk`, but this one has "
-            f"none; {instead}call its convolutions `trunk`"
-        )
-
-
-@torch.no_grad()
-def trunk_features(net: nn.Module, shown: Tensor) -> Tensor:
-    """Pass x restricted to the region through the student's convolutions, (B, features).
-
-    No gradient is computed, as in the CVPR 2018 paper. Batch norms use the statistics of these rows
-    but do not record them, because predictions use the complete x.
-    """
-    trunk = net.get_submodule("trunk")
-    with untracked(trunk):
-        features: Tensor = trunk(shown)
-    return features

@@ -50,7 +50,7 @@ def test_blacked_out_images_do_not_touch_running_statistics() -> None:
     task = digits_task()
     method = Tram(task.network(), task, TramSettings()).train()
     before = {name: value.clone() for name, value in method.net.named_buffers()}
-    method._features(next(iter(task.splits(8, 0).train.batches(8))).x)
+    method.head.features(next(iter(task.splits(8, 0).train.batches(8))).x)
     assert all(torch.equal(before[name], value) for name, value in method.net.named_buffers())
 
 

@@ -14,12 +14,11 @@ gradient multiplied by 1e-8 it would not learn), and does not train the convolut
 from typing import ClassVar
 
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.loaders.xstar.regions import restrict
-from lupi.methods.students import check_trunk, head_like, trunk_features
+from lupi.methods.students import Trunk, XstarVectors, head_like
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -47,20 +46,17 @@ class MimlFcn(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: MimlFcnSettings) -> None:
         super().__init__(net, task, settings)
-        n_in = task.xstar_dim
-        if task.xstar_kind == "region":
-            check_trunk(net, "miml-fcn")
-            n_in = trunk_features(net, task.example()).shape[1]
-        self.slack = head_like(net, task.example(), n_in, 1)
+        self.xstar = XstarVectors(task, lambda: Trunk(net, task.example(), self.name))
+        self.slack = head_like(net, task.example(), self.xstar.n, 1)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the task's loss, its distance from the slack, and the fit of the slack."""
         output = self.net(batch.x)
         each = self.task.example_loss(output, batch.y)  # (B,)
-        xstar, has = batch.privileged()
+        has = batch.privileged()[1]
         distance = fit = each.new_zeros(0)
         if has.any():
-            slack = self._slack(batch.x[has], xstar[has])
+            slack = F.softplus(self.slack(self.xstar(batch, has)[has])).squeeze(1)  # never negative
             distance = (each[has] - slack.detach()).square()
             fit = (each[has].detach() - slack).square()
         return {
@@ -68,9 +64,3 @@ class MimlFcn(Method):
             "slack": RowLoss(distance, self.settings.weight, only_xstar=True),
             "fit": RowLoss(fit, only_xstar=True),
         }
-
-    def _slack(self, x: Tensor, xstar: Tensor) -> Tensor:
-        """Return the predicted loss of each row, which is never negative."""
-        if self.task.xstar_kind == "region":
-            xstar = trunk_features(self.net, restrict(x, xstar))
-        return F.softplus(self.slack(xstar)).squeeze(1)

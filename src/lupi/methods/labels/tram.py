@@ -17,10 +17,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
-from lupi.errors import LupiError
 from lupi.methods.by_row import RandomVectors
-from lupi.methods.students import RegionInput, check_learned, find_part, region_vectors, try_pass
-from lupi.noise.batchnorm import untracked
+from lupi.methods.students import Head, RegionInput, XstarVectors
 from lupi.noise.sites import layer_inputs
 from lupi.settings import Settings
 
@@ -67,40 +65,17 @@ class Tram(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: TramSettings) -> None:
         super().__init__(net, task, settings)
-        with layer_inputs(self._head) as seen:
-            try_pass(net, task.example())
-        check_learned(net, self._head, task.example(), self.name)
-        if seen[0].dim() != 2:
-            raise LupiError(
-                f"head: the input of {settings.head!r} is {tuple(seen[0].shape[1:])} per row; tram "
-                "needs vectors: name a part after the flattening"
-            )
-        if task.places == "words" and settings.region_input == "box":
-            raise LupiError("region_input: the words of a text have no box; use blackout")
-        n_features = seen[0].shape[1]
-        of_region = 4 if settings.region_input == "box" else n_features
-        self._n_xstar = of_region if task.xstar_kind == "region" else task.xstar_dim
-        n_seen = self._n_xstar + settings.random_dim
-        self.joint = JointHead(n_features, n_seen, settings.n_hidden, task.n_outputs)
+        self.head = Head(net, task.example(), settings.head, self.name)
+        self.xstar = XstarVectors(task, lambda: self.head, settings.region_input)
+        n_xstar = self.xstar.n + settings.random_dim
+        self.joint = JointHead(self.head.n_features, n_xstar, settings.n_hidden, task.n_outputs)
         self.random = RandomVectors(settings.random_dim)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the losses of the head that sees x* and of the student's own head."""
-        xstar, has = batch.privileged()
-        if self.task.xstar_kind == "region":
-            features = self._features if self.settings.region_input == "blackout" else None
-            xstar = region_vectors(batch.x, xstar, has, features, self._n_xstar)
-        with layer_inputs(self._head, cut=True) as seen:
+        has = batch.privileged()[1]
+        xstar = self.random.append_to(self.xstar(batch, has), batch)
+        with layer_inputs(self.head.part, cut=True) as phi:
             output = self.net(batch.x)
-        joint = self.joint(seen[0], self.random.append_to(xstar, batch), has)
+        joint = self.joint(phi[0], xstar, has)
         return {"task": self.task_loss(output, batch), "xstar": self.task_loss(joint, batch)}
-
-    @property
-    def _head(self) -> nn.Module:
-        return find_part(self.net, self.settings.head)
-
-    def _features(self, x: Tensor) -> Tensor:
-        """Return phi(x); batch norms do not record this pass."""
-        with untracked(self.net), layer_inputs(self._head) as seen:
-            self.net(x)
-        return seen[0]

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
 from lupi.errors import LupiError
-from lupi.methods.students import check_trunk, region_vectors, trunk_features
+from lupi.methods.students import Trunk, XstarVectors
 from lupi.networks.pooling import AttentionPooling
 from lupi.noise import HeteroscedasticDropout, SiteNoise
 from lupi.noise.batchnorm import batchnorms
@@ -46,6 +46,8 @@ from lupi.settings import Settings
 
 OF_THE_LAYER = {"beta", "penalty", "budget", "missing", "draw", "distribution", "form", "n_samples"}
 """Settings that are options of `HeteroscedasticDropout`."""
+INSTEAD = "use `fc_input: box`, or "
+"""What to do for a network without a trunk."""
 
 
 class HetDropoutSettings(Settings):
@@ -169,10 +171,10 @@ class HetDropout(Method):
         self._shapes = _site_shapes(net, task, settings)
         self._flat = [name for name, found in self._shapes.items() if not found.places]
         _check_effects(settings, self._shapes, self._flat, task)
-        self._n_features = 0
-        if self._passes_trunk:
-            check_trunk(net, "fc_input: blackout", "use `fc_input: box`, or ")
-            self._n_features = trunk_features(net, task.example()).shape[1]
+        self._vectors: XstarVectors | None = None
+        if self._hstar and self._flat and task.xstar_kind == "region":
+            trunk = partial(Trunk, net, task.example(), "fc_input: blackout", INSTEAD)
+            self._vectors = XstarVectors(task, trunk, self._hstar.fc_input, "fc_input")
         hstars = self._hstars(self._hstar) if self._hstar else {}
         self.noise = SiteNoise({name: self._layer(name, hstars.get(name)) for name in self._shapes})
 
@@ -256,13 +258,6 @@ class HetDropout(Method):
             shapes = {name: found.with_places(n_words) for name, found in shapes.items()}
         return self.noise.logvars(shapes, *self._seen(batch, every_row=True))
 
-    @property
-    def _passes_trunk(self) -> bool:
-        """Whether h* at sites without places sees the student's features of blackout images."""
-        if self._hstar is None or self.task.xstar_kind != "region" or not self._flat:
-            return False
-        return self._hstar.fc_input == "blackout"
-
     def _seen(self, batch: Batch, every_row: bool = False) -> tuple[dict[str, Tensor], Tensor]:
         """Return the input of h* at each site, and the rows (B,) that have it."""
         xstar, has = batch.privileged()
@@ -270,14 +265,12 @@ class HetDropout(Method):
         if self._hstar and self._hstar.sees_words:
             at_places = torch.cat([xstar, batch.x[:, None].to(xstar.dtype)], 1)  # (B, 2, T)
         seen = dict.fromkeys(self._shapes, at_places)
-        if self.task.xstar_kind != "region" or not self._flat:
+        if self._hstar is None or self._vectors is None:
             return seen, has
-        frac = self._hstar.xstar_pass_frac if self._hstar else 1.0
+        frac = self._hstar.xstar_pass_frac
         if frac < 1 and not every_row:  # only the first rows of the shuffled batch pass the trunk
             has = has & (torch.arange(len(has), device=has.device) < math.ceil(frac * len(has)))
-        features = partial(trunk_features, self.net) if self._passes_trunk else None
-        vectors = region_vectors(batch.x, xstar, has, features, self._n_features)
-        return seen | dict.fromkeys(self._flat, vectors), has
+        return seen | dict.fromkeys(self._flat, self._vectors(batch, has)), has
 
     def _layer(self, site: str, hstar: nn.Module | None) -> HeteroscedasticDropout:
         options = self.settings.model_dump(include=OF_THE_LAYER)
@@ -310,10 +303,11 @@ class HetDropout(Method):
             if found.places
         }
         units = [self._shapes[name].n_channels for name in self._flat]
-        if self._passes_trunk:
-            towers: list[nn.Module] = feature_encoders(self._n_features, units)
-        else:
-            towers = [vector_encoder(4, n) for n in units]
+        towers: list[nn.Module] = []
+        if self._vectors is not None:
+            n = self._vectors.n
+            of_box = s.fc_input == "box"
+            towers = [vector_encoder(n, m) for m in units] if of_box else feature_encoders(n, units)
         return hstars | dict(zip(self._flat, towers, strict=True))
 
 
@@ -358,8 +352,6 @@ def _check_effects(
     check_draw(s.draw, shapes)
     if not isinstance(s, LearnedNoise):
         return
-    if of_words and s.fc_input == "box":
-        raise LupiError("fc_input: the words of a text have no box; use blackout")
     at_places, at_units = is_region and has_places, is_region and bool(flat)
     marked = "if x* is a region and a site has places"
     flat_site = "if x* is a region and a site is a fully connected layer"

@@ -60,86 +60,66 @@ class Distillation(Method):
     name = "distillation"
     summary = "a teacher that sees only x* provides soft labels (ICLR 2016)"
     uses_xstar = True
-    Settings = DistillationSettings
+    Settings: ClassVar[type[SelfDistillationSettings]] = DistillationSettings
     search: ClassVar[Space] = {
         "settings.temperature": (1, 2, 5, 10, 20, 50),
         "settings.imitation": Range(low=0, high=1),
         **Method.search,
     }
 
-    def __init__(self, net: nn.Module, task: Task, settings: DistillationSettings) -> None:
+    def __init__(self, net: nn.Module, task: Task, settings: SelfDistillationSettings) -> None:
         super().__init__(net, task, settings)
-        self.teacher: nn.Module
+        self.teacher = self._new_teacher(task)
+
+    def _new_teacher(self, task: Task) -> nn.Module:
         if task.xstar_kind == "region":
-            self.teacher = task.network()
-        else:
-            self.teacher = nn.Sequential(
-                nn.Linear(task.xstar_dim, settings.n_hidden),
-                nn.ReLU(),
-                nn.Linear(settings.n_hidden, task.n_outputs),
-            )
+            return task.network()
+        n_hidden = self.settings.n_hidden
+        hidden, out = nn.Linear(task.xstar_dim, n_hidden), nn.Linear(n_hidden, task.n_outputs)
+        return nn.Sequential(hidden, nn.ReLU(), out)
+
+    def _shown(self, batch: Batch) -> tuple[Inputs, Tensor]:
+        """Return what the teacher sees, and the rows (B,) that have it."""
+        xstar, has = batch.privileged()
+        return restrict(batch.x, xstar) if self.task.xstar_kind == "region" else xstar, has
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the teacher's stage and the student's."""
-        return _stages(self, self.teacher)
+        changes = {"epochs": self.settings.teacher_epochs, "lr": self.settings.teacher_lr}
+        train = {key: value for key, value in changes.items() if value is not None}
+        teacher = Stage("teacher", learns=(self.teacher,), validates=False, train=train)
+        return teacher, Stage(learns=(self.net,))
 
     def loss(self, batch: Batch) -> Losses:
-        """Return the teacher's loss on the rows with x*, or the student's on all rows."""
-        xstar, has = batch.privileged()
-        seen = restrict(batch.x, xstar) if self.task.xstar_kind == "region" else xstar
+        """Return the teacher's loss on the rows it knows, or the student's on all rows."""
+        seen, has = self._shown(batch)
         if self.stage == "teacher":
-            each = xstar.new_zeros(0)
+            each = batch.y.new_zeros(0, dtype=torch.float32)
             if has.any():
                 each = self.task.example_loss(self.teacher(seen[has]), batch.y[has])
-            return {"teacher": RowLoss(each, only_xstar=True)}
-        hard, soft = _hard_and_soft(self, self.teacher, batch, seen)
-        weight = self.settings.imitation * has  # a row without x* uses only its label
+            return {"teacher": RowLoss(each, only_xstar=self.uses_xstar)}
+        with torch.no_grad():
+            advice = self.teacher.eval()(seen)
+        output, s = self.net(batch.x), self.settings
+        hard = self.task.example_loss(output, batch.y)
+        soft = imitation_loss(output, advice, s.temperature, s.reading, self.task.output_kind)
+        weight = s.imitation * has  # a row without x* uses only its label
         return {"task": RowLoss((1 - weight) * hard), "imitation": RowLoss(weight * soft)}
 
 
-class SelfDistillation(Method):
+class SelfDistillation(Distillation):
     """Train a teacher on x, then the student on labels and the teacher's predictions."""
 
     name = "self-distillation"
     summary = "control for distillation: the teacher sees x instead of x*"
     uses_xstar = False
     Settings = SelfDistillationSettings
-    search = Distillation.search
 
-    def __init__(self, net: nn.Module, task: Task, settings: SelfDistillationSettings) -> None:
-        super().__init__(net, task, settings)
-        self.teacher = task.network()
+    def _new_teacher(self, task: Task) -> nn.Module:
+        return task.network()
 
-    def stages(self) -> tuple[Stage, ...]:
-        """Return the teacher's stage and the student's."""
-        return _stages(self, self.teacher)
-
-    def loss(self, batch: Batch) -> Losses:
-        """Return the teacher's loss, or the student's."""
-        if self.stage == "teacher":
-            return {"teacher": self.task_loss(self.teacher(batch.x), batch)}
-        hard, soft = _hard_and_soft(self, self.teacher, batch, batch.x)
-        weight = self.settings.imitation
-        return {"task": RowLoss(hard, 1 - weight), "imitation": RowLoss(soft, weight)}
-
-
-def _stages(method: Method, teacher: nn.Module) -> tuple[Stage, ...]:
-    changes = {"epochs": method.settings.teacher_epochs, "lr": method.settings.teacher_lr}
-    train = {key: value for key, value in changes.items() if value is not None}
-    first = Stage("teacher", learns=(teacher,), validates=False, train=train)
-    return first, Stage(learns=(method.net,))
-
-
-def _hard_and_soft(
-    method: Method, teacher: nn.Module, batch: Batch, seen: Inputs
-) -> tuple[Tensor, Tensor]:
-    """Return the student's losses (B,) with the labels and with the teacher's outputs."""
-    with torch.no_grad():
-        advice = teacher.eval()(seen)
-    output = method.net(batch.x)
-    hard = method.task.example_loss(output, batch.y)
-    s, kind = method.settings, method.task.output_kind
-    return hard, imitation_loss(output, advice, s.temperature, s.reading, kind)
+    def _shown(self, batch: Batch) -> tuple[Inputs, Tensor]:
+        return batch.x, torch.ones_like(batch.y, dtype=torch.bool)
 
 
 def imitation_loss(
