@@ -4,44 +4,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from lupi.verdict.results import Summary, Verdict, XstarVerdict
+from lupi.verdict.results import LOOKS, Look, Summary, Verdict, XstarVerdict
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.words import MOST_INFORMATIVE_FIRST
 
 State = XstarVerdict | Literal["mixed", "incomplete", "nothing to judge"]
 
-LABELS: dict[State, str] = {
-    "helps": "x* helps",
-    "hurts": "x* hurts",
-    "mixed": "x* helps in some cases and hurts in others",
-    "worse than a control": "Worse than a control",
-    "better than plain only": "Better than the plain model, but no credit for x*",
-    "practically the same": "Practically the same",
-    "undecided": "Undecided",
-    "no detectable difference": "No detectable difference",
-    "underpowered": "Underpowered: too few seeds",
-    "not compared": "Not compared",
-    "collapsed": "Collapsed: x* was not used",
-    "incomplete": "Incomplete",
-    "nothing to judge": "No verdict",
+STATES: dict[State, Look] = {
+    **{verdict: LOOKS[verdict] for verdict in MOST_INFORMATIVE_FIRST},
+    "mixed": Look("", "◆", "x* helps in some cases and hurts in others"),
+    "incomplete": Look("", "…", "Incomplete"),
+    "nothing to judge": Look("", "–", "No verdict"),
 }
-
-SIGNS: dict[State, str] = {
-    "helps": "▲",
-    "hurts": "▼",
-    "mixed": "◆",
-    "worse than a control": "▽",
-    "better than plain only": "△",
-    "practically the same": "≈",
-    "undecided": "~",
-    "no detectable difference": "·",
-    "underpowered": "?",
-    "not compared": "×",
-    "collapsed": "∅",
-    "incomplete": "…",
-    "nothing to judge": "–",
-}
-"""Signs that make the state readable without colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +33,14 @@ def outcome(summary: Summary) -> Outcome:
     words = {cell.verdict for arm in candidates for cell in arm.cells}
     words |= {arm.overall.verdict for arm in candidates if arm.overall is not None}
     state = _condense(words)
-    label = LABELS[state]
+    label = STATES[state].label
     if summary.statement.is_confirmed is not None:
         label += f", {'' if summary.statement.is_confirmed else 'not '}confirmed"
     if summary.n_finished < summary.n_planned:
         so_far = f", so far: {label}" if state != "nothing to judge" and summary.n_finished else ""
         runs = f"{summary.n_finished} of {summary.n_planned} runs"
-        state, label = "incomplete", f"{LABELS['incomplete']} ({runs}){so_far}"
-    return Outcome(state, label, SIGNS[state])
+        state, label = "incomplete", f"Incomplete ({runs}){so_far}"
+    return Outcome(state, label, STATES[state].sign)
 
 
 def _condense(words: Collection[Verdict]) -> State:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from lupi.escapes import csv_cell, markdown_text
 from lupi.report.numbers import NOTHING, half_width, score, unit
-from lupi.report.terminal import MARKS, marks_text
-from lupi.verdict.results import Cell, Summary
+from lupi.report.terminal import marks_text
+from lupi.verdict.results import LOOKS, Cell, Summary
 
 CSV_COLUMNS = (
     "comparison",
@@ -127,14 +127,14 @@ def _entry(cell: Cell, metric: str) -> str:
     if cell.mean is None:
         return NOTHING
     spread = f" ± {half_width(cell.interval, metric)}" if cell.interval else ""
-    return f"{score(cell.mean, metric)}{spread} {MARKS[cell.verdict]}".rstrip()
+    return f"{score(cell.mean, metric)}{spread} {LOOKS[cell.verdict].mark}".rstrip()
 
 
 def _latex_entry(cell: Cell, metric: str) -> str:
     if cell.mean is None:
         return "--"
     spread = rf" \pm {half_width(cell.interval, metric)}" if cell.interval else ""
-    mark = MARKS[cell.verdict].strip().replace("≈", r"\approx")
+    mark = LOOKS[cell.verdict].mark.strip().replace("≈", r"\approx")
     power = rf"^{{\mathrm{{{mark}}}}}" if mark else ""
     return f"${score(cell.mean, metric)}{spread}{power}$"
 

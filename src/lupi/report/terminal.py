@@ -27,33 +27,11 @@ from lupi.report.sentences import (
     percent,
     tuning_lines,
 )
-from lupi.verdict.results import Cell, Summary, Verdict
+from lupi.verdict.results import LOOKS, Cell, Summary
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.side_by_side import Pair, SideBySide
 from lupi.verdict.words import at_sizes
 
-MARKS: dict[Verdict, str] = {
-    "reference": " ",
-    "not run": " ",
-    "helps": "+",
-    "hurts": "-",
-    "worse than a control": "x",
-    "better than plain only": "o",
-    "practically the same": "≈",
-    "undecided": "~",
-    "no detectable difference": ".",
-    "underpowered": "?",
-    "not compared": "!",
-    "collapsed": "c",
-    "better than plain": ">",
-    "worse than plain": "<",
-}
-COLOURS: dict[Verdict, str] = {
-    "helps": "green",
-    "hurts": "red",
-    "worse than a control": "red",
-    "collapsed": "yellow",
-}
 WIDEST_NAME = 28
 
 
@@ -142,7 +120,8 @@ def _entry(cell: Cell, metric: str) -> Text:
         return Text(f"{NOTHING}  ")
     spread = f" ± {half_width(cell.interval, metric)}" if cell.interval else ""
     text = Text(f"{score(cell.mean, metric)}{spread} ")
-    text.append(MARKS[cell.verdict], style=COLOURS.get(cell.verdict, ""))
+    look = LOOKS[cell.verdict]
+    text.append(look.mark, style=look.colour)
     return text
 
 
@@ -189,7 +168,7 @@ def marks_text(summary: Summary) -> str:
     """Return the meaning of the marks that are used."""
     used = {cell.verdict for arm in summary.arms for cell in arm.cells if cell.mean is not None}
     return ", ".join(
-        f"{MARKS[word]} {word}" for word in MARKS if word in used and MARKS[word] != " "
+        f"{look.mark} {word}" for word, look in LOOKS.items() if word in used and look.mark != " "
     )
 
 
@@ -247,7 +226,7 @@ def _strip_chart(cells: Sequence[tuple[float, Cell]], metric: str, width: int) -
         bar = "".join(
             "●" if i == dot else "─" if start <= i <= end else " " for i in range(n_columns)
         )
-        head = f"{percent(frac):>8}  {score(cell.mean, metric):>6} {MARKS[cell.verdict]}"
+        head = f"{percent(frac):>8}  {score(cell.mean, metric):>6} {LOOKS[cell.verdict].mark}"
         yield f"{head} {bar}".rstrip()
 
 

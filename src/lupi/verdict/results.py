@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lupi.records import Arm
 from lupi.verdict.roles import is_candidate
@@ -35,6 +35,38 @@ XstarVerdict = Literal[
 Verdict = XstarVerdict | Literal["better than plain", "worse than plain", "reference", "not run"]
 """Verdict on any arm. `reference` is the plain arm itself, and `not run` a size that only other
 arms have."""
+
+
+class Look(NamedTuple):
+    """How a verdict is shown."""
+
+    mark: str
+    """After a score, in the terminal and in tables."""
+    sign: str = ""
+    """On the page: readable without colour."""
+    label: str = ""
+    """Of a whole comparison with this verdict."""
+    colour: str = ""
+    """Of the mark, in the terminal."""
+
+
+LOOKS: dict[Verdict, Look] = {
+    "helps": Look("+", "▲", "x* helps", "green"),
+    "hurts": Look("-", "▼", "x* hurts", "red"),
+    "worse than a control": Look("x", "▽", "Worse than a control", "red"),
+    "better than plain only": Look("o", "△", "Better than the plain model, but no credit for x*"),
+    "practically the same": Look("≈", "≈", "Practically the same"),
+    "undecided": Look("~", "~", "Undecided"),
+    "no detectable difference": Look(".", "·", "No detectable difference"),
+    "collapsed": Look("c", "∅", "Collapsed: x* was not used", "yellow"),
+    "underpowered": Look("?", "?", "Underpowered: too few seeds"),
+    "not compared": Look("!", "×", "Not compared"),
+    "better than plain": Look(">"),
+    "worse than plain": Look("<"),
+    "reference": Look(" "),
+    "not run": Look(" "),
+}
+"""Every verdict, the most informative first."""
 
 Reach = Literal["measured", "beyond range", "below range", "unknown"]
 """Whether the reference's learning curve reaches the arm's score inside the measured sizes."""

@@ -3,7 +3,7 @@ from typing import get_args
 import pytest
 from summaries import arm, cell, summary
 
-from lupi.report.outcome import LABELS, SIGNS, State, outcome
+from lupi.report.outcome import STATES, State, outcome
 from lupi.verdict.results import Verdict
 
 
@@ -24,7 +24,7 @@ def test_state_of_a_finished_comparison(words: tuple[Verdict, Verdict], state: S
     cells = [cell(size, 0.6, word) for size, word in zip((100, 200), words, strict=True)]
     found = outcome(summary(arm("het-dropout", *cells), sizes=(100, 200)))
     assert found.state == state
-    assert found.label == LABELS[state]
+    assert found.label == STATES[state].label
 
 
 def test_controls_do_not_decide() -> None:
@@ -41,5 +41,5 @@ def test_missing_runs_make_the_verdict_provisional() -> None:
 
 def test_every_state_has_words_and_a_sign_of_its_own() -> None:
     states = {state for part in get_args(State) for state in get_args(part)}
-    assert set(LABELS) == set(SIGNS) == states
-    assert len(set(SIGNS.values())) == len(states)
+    assert set(STATES) == states
+    assert len({look.sign for look in STATES.values()}) == len(states)

@@ -12,9 +12,8 @@ from lupi.report.numbers import (
     score,
     unit,
 )
-from lupi.verdict.results import ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
+from lupi.verdict.results import LOOKS, ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.words import MOST_INFORMATIVE_FIRST
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +37,6 @@ def read_published(record: ComparisonRecord) -> PublishedScores | None:
         return PublishedScores(str(paper["source"]), scores)  # type: ignore[index]
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-
-
-VERDICTS: tuple[Verdict, ...] = (
-    *MOST_INFORMATIVE_FIRST,
-    "better than plain",
-    "worse than plain",
-    "reference",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +139,7 @@ def _row(summary: Summary, arm: ArmSummary, cell: Cell, published: PublishedScor
             "reference": reference.mean if reference else None,
             "control": control.mean if control else None,
             "p": cell.p_value,
-            "verdict": -VERDICTS.index(cell.verdict),
+            "verdict": -list(LOOKS).index(cell.verdict),
             "saving": _saving_order(cell.label_saving),
             "runs": cell.n_seeds,
             "diverged": cell.n_diverged,
