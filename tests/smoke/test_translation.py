@@ -151,7 +151,7 @@ def test_folders_that_do_not_translate(folder: Path, tmp_path: Path) -> None:
     for changes, message in (
         ({"method": "oracle", "settings": {}}, "can't translate without x"),
         ({"task": {"name": "digits"}, "network": {}}, "a run of task digits, not of translation"),
-        ({}, "left no student"),
+        ({}, "has no student"),
     ):
         (tmp_path / "settings.json").write_text(json.dumps(settings | changes))
         with pytest.raises(LupiError, match=message):

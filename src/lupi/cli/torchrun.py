@@ -30,7 +30,7 @@ def report_once() -> Iterator[None]:
         yield
         return
     stderr.quiet = stderr.quiet or os.environ["RANK"] != "0"
-    # Read when torch is imported. It warns of weights that it looks for in vain, and of no more.
+    # Read when torch is imported. It only warns about unused parameters.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     try:
@@ -43,7 +43,7 @@ def report_once() -> Iterator[None]:
             where = f"in process {os.environ['RANK']}"
             print_message(f"{where}: {_explained(error)}", "error", "bold red")
         sys.stderr.flush()
-        os._exit(2)  # at once: the others wait for what will never come, and torchrun ends them
+        os._exit(2)  # at once: the other processes would block forever; torchrun ends them
 
 
 def _end_with_parent(parent: int) -> None:

@@ -58,8 +58,8 @@ def compare(
 ) -> Comparison:
     """Train every arm at every size with every seed, and judge whether x* helped.
 
-    What has a result in `folder` is not run again: interrupt it at any time, call it again with
-    the same arguments, and it goes on to the same numbers.
+    Runs with a result in `folder` are reused, so an interrupted call can be repeated; the results
+    are the same.
 
     Args:
         data: a pandas DataFrame; the path of a table, of texts, or of a folder or zip of images;

@@ -50,8 +50,8 @@ def read_finished(folder: Path) -> FinishedRun:
     folder = find_run(folder)
     if not (folder / STUDENT).exists():
         raise LupiError(
-            f"{folder} left no student ({STUDENT}): it diverged before its first score, or there "
-            "is none to train"
+            f"{folder} has no student: the run diverged before its first validation, or the "
+            "method is a classical model"
         )
     settings = RunSettings.parse(read_json(folder / "settings.json"), str(folder / "settings.json"))
     task = build_task(settings.task, settings.network).for_run(settings.size, settings.seed)

@@ -28,7 +28,7 @@ def load_translator(folder: Path, beam: int | None = None) -> Translator:
     if find_method(run.method).sees_xstar_at_test:
         raise LupiError(f"{folder} is a run of {run.method}, which can't translate without x*")
     if not (folder / STUDENT).exists():
-        raise LupiError(f"{folder} left no student ({STUDENT}): it diverged before its first score")
+        raise LupiError(f"{folder} has no student: the run diverged before its first validation")
     settings = run.task if beam is None else run.task.model_copy(update={"beam": beam})
     source, target = load_vocabulary(folder, "source"), load_vocabulary(folder, "target")
     weights = load_weights(folder / STUDENT)

@@ -119,5 +119,5 @@ def test_what_can_t_be_analysed_is_said(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(LupiError, match="holds 2 runs; give one of them"):
         read_finished(tmp_path)
     (plain / "checkpoint/student.safetensors").unlink()
-    with pytest.raises(LupiError, match="left no student"):
+    with pytest.raises(LupiError, match="has no student"):
         read_finished(plain)

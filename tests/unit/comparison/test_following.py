@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lupi.comparison.engines.following import do_elsewhere
+from lupi.comparison.engines.following import run_on_node
 from lupi.comparison.jobs import Job
 from lupi.errors import LupiError
 
@@ -15,5 +15,5 @@ def test_a_machine_that_does_not_share_the_folder_says_so(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LupiError, match=r"does not see .*runs/small: start lupi, and keep records"):
-        do_elsewhere(JOB, tmp_path / here)
+        run_on_node(JOB, tmp_path / here)
     assert not list(tmp_path.iterdir())

@@ -1,1 +1,1 @@
-"""Engines: who does the runs of a comparison. Results do not depend on it."""
+"""Engines execute the runs of a comparison. Results do not depend on the engine."""

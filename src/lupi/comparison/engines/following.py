@@ -1,7 +1,7 @@
-"""Follow runs that a cluster does: how they get on is read from their records.
+"""Monitor runs on a cluster by polling their records.
 
-So the records must lie on storage that all machines share, which they have to anyway: a run whose
-machine is lost goes on elsewhere from its checkpoint.
+So the records must be on storage that all machines share. They have to be anyway: if a machine is
+lost, its run resumes on another from its checkpoint.
 """
 
 import os
@@ -104,8 +104,8 @@ class _Trace:
             yield Event(self.job.run_id, "epoch", row)
 
 
-def do_elsewhere(job: Job, here: Path) -> Event:
-    """Do a job on a machine of a cluster, as if it were done `here`, where paths start from."""
+def run_on_node(job: Job, here: Path) -> Event:
+    """Execute a job on a cluster node, with `here` as working directory."""
     try:
         os.chdir(here)
         seen = (job.folder.parent / "comparison.json").exists()

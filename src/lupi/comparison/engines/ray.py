@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from lupi.comparison.engines.following import LostError, do_elsewhere, follow
+from lupi.comparison.engines.following import LostError, follow, run_on_node
 from lupi.comparison.jobs import DEFAULT_RESOURCES, Engine, Event, Job, Resources
 from lupi.errors import LupiError
 
@@ -45,11 +45,12 @@ def ray_engine(
 
 @contextlib.contextmanager
 def _connected(ray: Any, address: str) -> Iterator[None]:
-    if ray.is_initialized():  # by who called us, and theirs to end
+    if ray.is_initialized():  # connected by the caller, who also disconnects
         yield
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere unasked
-    own = {"include_dashboard": False} if address == "local" else {}  # another's is as it is
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics
+    # an existing cluster keeps its dashboard
+    own = {"include_dashboard": False} if address == "local" else {}
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error", **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
@@ -63,7 +64,7 @@ def _connected(ray: Any, address: str) -> Iterator[None]:
 class _RayCluster:
     def __init__(self, ray: Any, per_run: Resources) -> None:
         self._ray, self._per_run, self._here = ray, per_run, Path.cwd()
-        self._do = ray.remote(do_elsewhere)
+        self._do = ray.remote(run_on_node)
 
     def submit(self, job: Job) -> Ref:
         memory = self._per_run.memory_gb

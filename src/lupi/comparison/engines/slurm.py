@@ -5,7 +5,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from lupi.comparison.engines.following import LostError, do_elsewhere, follow
+from lupi.comparison.engines.following import LostError, follow, run_on_node
 from lupi.comparison.jobs import DEFAULT_RESOURCES, Engine, Event, Job, Resources
 from lupi.errors import LupiError
 
@@ -29,7 +29,8 @@ def slurm_engine(
 
     Args:
         per_run: what is asked for each run.
-        minutes: after so many (60) a job is stopped, requeued and goes on, three times at most.
+        minutes: Time limit (60). A job that exceeds it is requeued and resumed, at most three
+            times.
         options: of sbatch, such as {"partition": "gpu"}.
         at_once: jobs in the queue at a time, at most (100).
         cluster: `local` starts the jobs on this machine, without Slurm.
@@ -92,7 +93,7 @@ class _Resumable:
     """A run as submitit takes it: stopped by Slurm, it is sent again and goes on."""
 
     def __call__(self, job: Job, here: Path) -> Event:
-        return do_elsewhere(job, here)
+        return run_on_node(job, here)
 
     def checkpoint(self, job: Job, here: Path) -> Any:
         from submitit.helpers import DelayedSubmission

@@ -80,7 +80,7 @@ def odd_columns(frame: "pd.DataFrame", kinds: Mapping[str, ColumnKind]) -> Itera
         given = frame[name].dropna()
         n_values = given.nunique()
         if n_values < 2:
-            yield f"column {name!r} has {n_values or 'no'} value in all rows: it says nothing"
+            yield f"column {name!r} is {'constant' if n_values else 'empty'}"
         elif kind == "category" and n_values > max(MAX_CATEGORIES, FREE_TEXT * len(given)):
             yield (
                 f"column {name!r} has {n_values:,} different texts in {len(given):,} rows: only "

@@ -88,7 +88,8 @@ def fed_steps(
         between_factors: what the input of each layer but the first is multiplied with (B, H).
     """
     tensors = (words, keys, values, padding, *state, join, output_factor)
-    if torch.compiler.is_compiling():  # neither compiled nor exported can be what is not traced
+    # torch.compile and torch.export can't trace a custom autograd function
+    if torch.compiler.is_compiling():
         return _plain_steps(*tensors, weights, biases, between_factors)
     every = (*tensors, *weights, *biases, *between_factors)
     cast = (tensor.to(words.dtype) for tensor in every)  # bfloat16 under autocast
