@@ -26,8 +26,7 @@ from lupi.records import (
 from lupi.verdict.planning import FIRST_SHARE
 from lupi.verdict.roles import controls
 from lupi.verdict.statistics import seeds_needed
-from lupi.verdict.summary import find_winner, open_cells
-from lupi.verdict.tuning import choose
+from lupi.verdict.summary import choose, find_winner, open_cells
 
 FIRST_FRESH_SEED = 20_000
 """First seed of a confirmation: none of the comparison's and of its trials'."""

@@ -14,12 +14,15 @@ exactly if the two arms differ at the same n.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lupi.verdict.results import LabelSaving
-from lupi.verdict.statistics import ALPHA, ROUNDING, Floats, p_above_zero, smallest_p
+from lupi.verdict.results import Answer, LabelSaving
+from lupi.verdict.roles import Key
+from lupi.verdict.scores import Scores
+from lupi.verdict.statistics import ALPHA, ROUNDING, Floats, p_above_zero, seeds_needed
 
 WIDE_SPACING = 3.0
 """Ratio of neighbouring sizes above which interpolation is doubtful."""
@@ -64,7 +67,7 @@ def label_saving(
         raise ValueError("scores must be finite; leave out the seeds that have none")
     factor = _labels_needed(sizes, table.mean(0), float(scores.mean())) / size
     interval = None
-    if smallest_p(n_seeds) <= share * ALPHA / 2:
+    if n_seeds >= seeds_needed(share):
         low, high = _interval(sizes, table, scores, share * ALPHA / 2, correlation)
         interval = low / size, None if high is None else high / size
     if np.isinf(factor):
@@ -72,6 +75,43 @@ def label_saving(
     if factor == 0:
         return LabelSaving(other, "below range", None, interval)
     return LabelSaving(other, "measured", factor, interval)
+
+
+def saving_over(
+    other: str, key: Key, answer: Answer, scores: Scores, share: float, correlation: float
+) -> LabelSaving:
+    """Compare an arm at one size with the learning curve of another, on the seeds with both.
+
+    Args:
+        other: Name of the other arm.
+        key: The arm and its size.
+        answer: What was found about the arm at that size.
+        scores: Scores of all arms.
+        share: Share of the allowed error that the interval may spend.
+        correlation: Correlation between two seeds due to shared rows.
+    """
+    arm, size = key
+    sizes = [n for n in scores.sizes if scores.runs[other, n].scores]
+    seeds = scores.common_seeds(key, *((other, n) for n in sizes))
+    if len(sizes) < 2 or not seeds:  # a curve needs two sizes
+        return LabelSaving(other, "unknown", None, None)
+    curve = np.stack([scores.gains(other, n, seeds) for n in sizes], axis=1)  # (seed, size)
+    gains = scores.gains(arm, size, seeds)
+    saving = label_saving(other, sizes, curve, gains, size, share, correlation)
+    interval = next((d.interval for d in answer.differences if d.other == other), None)
+    return saving if interval is None else _agreeing(saving, interval)
+
+
+def _agreeing(saving: LabelSaving, interval: tuple[float | None, float | None]) -> LabelSaving:
+    """Let the factor exclude 1 only if the difference at the same size excludes 0."""
+    if saving.interval is None:
+        return saving
+    (low, high), (worst, best) = saving.interval, interval
+    if worst is None or worst <= 0:
+        low = min(low, 1.0)
+    if high is not None and (best is None or best >= 0):
+        high = max(high, 1.0)
+    return replace(saving, interval=(low, high))
 
 
 def _interval(

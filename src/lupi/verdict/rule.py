@@ -25,7 +25,7 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from statistics import fmean
 from typing import Any, Literal
 
@@ -33,13 +33,12 @@ import numpy as np
 
 from lupi.design import Design, Looks
 from lupi.records import Arm
-from lupi.verdict.labels import label_saving
+from lupi.verdict.labels import saving_over
 from lupi.verdict.results import (
     Answer,
     ArmSummary,
     Cell,
     Difference,
-    LabelSaving,
     Outlook,
     Verdict,
 )
@@ -178,9 +177,9 @@ def _question(
     rule: Rule,
     about_xstar: bool,
 ) -> Question:
-    gains = scores.gains_or_nan(arm, size)
+    gains = scores.gains(arm, size)
     differences = {
-        rival: paired_differences(gains, scores.gains_or_nan(rival, size)) for rival in rivals[arm]
+        rival: paired_differences(gains, scores.gains(rival, size)) for rival in rivals[arm]
     }
     return Question(
         controls=tuple(rivals[arm]),
@@ -389,18 +388,21 @@ def _cell(
 ) -> Cell:
     """Return one arm at one size."""
     runs, (arm, size) = scores.runs[key], key
+    correlation = rule.correlation(size)
     values = list(runs.scores.values())
     answer = judged.get(key) or Answer("reference" if runs.is_planned else "not run")
     reference = rivals[arm][0] if key in judged else None
+    share = rule.looks.reached(scores.n_seen)[0][1]
     saving, saving_control = (
-        _saving(key, other, answer, scores, rule) for other in (reference, answer.deciding_control)
+        None if other is None else saving_over(other, key, answer, scores, share, correlation)
+        for other in (reference, answer.deciding_control)
     )
     return Cell(
         **_fields(answer),
         size=size,
         n_seeds=len(values),
         mean=fmean(values) if values else None,
-        interval=mean_interval(values, rule.correlation(size)),
+        interval=mean_interval(values, correlation),
         n_diverged=runs.n_diverged,
         n_collapsed=runs.n_collapsed,
         n_missing=runs.n_missing,
@@ -439,35 +441,3 @@ def _overall(arm: str, judged: Mapping[Key, Answer], scores: Scores, rule: Rule)
         scores=values,
         sizes=tuple(sizes),
     )
-
-
-def _saving(
-    key: Key, other: str | None, found: Answer, scores: Scores, rule: Rule
-) -> LabelSaving | None:
-    """Compare an arm with the learning curve of another, on the seeds with complete curves."""
-    if other is None:
-        return None
-    arm, size = key
-    sizes = [n for n in scores.sizes if scores.runs[other, n].scores]
-    seeds = scores.common_seeds(key, *((other, n) for n in sizes))
-    if len(sizes) < 2 or not seeds:  # a curve needs two sizes
-        return LabelSaving(other, "unknown", None, None)
-    curve = np.stack([scores.gains(other, n, seeds) for n in sizes], axis=1)  # (seed, size)
-    share = rule.looks.reached(scores.n_seen)[0][1]
-    saving = label_saving(
-        other, sizes, curve, scores.gains(arm, size, seeds), size, share, rule.correlation(size)
-    )
-    interval = next((d.interval for d in found.differences if d.other == other), None)
-    return saving if interval is None else _agreeing(saving, interval)
-
-
-def _agreeing(saving: LabelSaving, interval: tuple[float | None, float | None]) -> LabelSaving:
-    """Let the factor exclude 1 only if the difference at the same size excludes 0."""
-    if saving.interval is None:
-        return saving
-    (low, high), (worst, best) = saving.interval, interval
-    if worst is None or worst <= 0:
-        low = min(low, 1.0)
-    if high is not None and (best is None or best >= 0):
-        high = max(high, 1.0)
-    return replace(saving, interval=(low, high))

@@ -62,15 +62,14 @@ class Scores:
         """Return the common seeds of these (arm, size) pairs."""
         return [seed for seed in self.seeds if all(seed in self.runs[c].scores for c in cells)]
 
-    def gains(self, arm: str, size: int, seeds: Iterable[int]) -> NDArray[np.float64]:
-        """Return the scores in the order of `seeds`, with the sign such that higher is better."""
-        scores = self.runs[arm, size].scores
-        return self.sign * np.array([scores[seed] for seed in seeds], dtype=np.float64)
+    def gains(self, arm: str, size: int, seeds: Iterable[int] | None = None) -> NDArray[np.float64]:
+        """Return the scores in the order of `seeds` (by default all), such that higher is better.
 
-    def gains_or_nan(self, arm: str, size: int) -> NDArray[np.float64]:
-        """Return the scores of all seeds, NaN where there is none; higher is better."""
+        NaN where there is none.
+        """
         scores = self.runs[arm, size].scores
-        return self.sign * np.array([scores.get(seed, np.nan) for seed in self.seeds])
+        wanted = self.seeds if seeds is None else seeds
+        return self.sign * np.array([scores.get(seed, np.nan) for seed in wanted], np.float64)
 
 
 def read_scores(record: ComparisonRecord) -> Scores:

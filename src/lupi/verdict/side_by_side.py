@@ -5,12 +5,10 @@ first) are paired over the common seeds and corrected for the sizes of an arm. I
 same name but other settings, scores are shown side by side and not tested.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
-
-import numpy as np
 
 from lupi.design import Looks
 from lupi.errors import LupiError
@@ -18,7 +16,7 @@ from lupi.records import ComparisonRecord
 from lupi.verdict.results import Difference
 from lupi.verdict.rule import Question, judge_family
 from lupi.verdict.scores import Scores, read_scores
-from lupi.verdict.statistics import Floats, paired_differences
+from lupi.verdict.statistics import paired_differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,32 +92,26 @@ def _pairs(arm: str, sizes: list[int], a: Scores, b: Scores, same_data: bool) ->
         for size in sizes
     }
     seeds_of_all = sorted({seed for seeds in common.values() for seed in seeds})
-    questions = {
-        size: Question(("first",), {"first": _differences(arm, size, seeds_of_all, a, b)}, 0.0)
-        for size, seeds in common.items()
-        if seeds and same_data
-    }
+    questions = {}
+    for size, seeds in common.items():
+        if seeds and same_data:
+            second, first = (side.gains(arm, size, seeds_of_all) for side in (b, a))
+            questions[size] = Question(("first",), {"first": paired_differences(second, first)}, 0)
     looks = Looks((max(len(seeds_of_all), 1),)).reached(len(seeds_of_all))
     judged = dict(zip(questions, judge_family(list(questions.values()), looks), strict=True))
     for size, seeds in common.items():
-        first, second = (side.runs[arm, size].scores.values() for side in (a, b))
         yield Pair(
             arm=arm,
             size=size,
-            first=fmean(first) if first else None,
-            second=fmean(second) if second else None,
+            first=_mean(a.runs[arm, size].scores.values()),
+            second=_mean(b.runs[arm, size].scores.values()),
             n_pairs=len(seeds) if same_data else 0,
             difference=judged[size].differences[0] if size in judged else None,
         )
 
 
-def _differences(arm: str, size: int, seeds: Sequence[int], a: Scores, b: Scores) -> Floats:
-    """Return second minus first for each seed, NaN where one of them is missing."""
-    first, second = (
-        side.sign * np.array([side.runs[arm, size].scores.get(seed, np.nan) for seed in seeds])
-        for side in (a, b)
-    )
-    return paired_differences(second, first)
+def _mean(scores: Collection[float]) -> float | None:
+    return fmean(scores) if scores else None
 
 
 def _task(record: ComparisonRecord) -> Mapping[str, Any]:

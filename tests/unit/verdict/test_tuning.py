@@ -3,8 +3,7 @@ from pathlib import Path
 from typing import Any
 
 from lupi.records import Candidate, ComparisonRecord, Metric, RunRecord, planned_trials
-from lupi.verdict.summary import summarise
-from lupi.verdict.tuning import choose, judge_tuning
+from lupi.verdict.summary import choose, judge_tuning, summarise
 
 from .comparisons import around, comparison
 
