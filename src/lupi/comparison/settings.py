@@ -29,6 +29,8 @@ class ControlSettings(Settings):
     """Changes to the network."""
     train: dict[str, Any] = Field(default_factory=dict)
     """Changes to the training."""
+    search: dict[str, Any] | None = None
+    """Ranges for tuning from these settings; by default those of the method."""
 
 
 class ArmSettings(Settings):
@@ -72,7 +74,8 @@ class ArmSettings(Settings):
         """Return the settings of a control."""
         parts = ("settings", "network", "train")
         update = {part: merge(getattr(self, part), getattr(changes, part)) for part in parts}
-        return self.model_copy(update=update)
+        search = self.search if changes == ControlSettings() else changes.search
+        return self.model_copy(update={**update, "search": search})
 
 
 class PaperSettings(Settings):

@@ -63,7 +63,8 @@ def test_every_arm_has_the_same_budget_and_is_tried_as_given_first() -> None:
 
 def test_a_control_has_its_own_settings_and_is_tuned_from_them() -> None:
     arms: dict[str, Any] = {**RAW["arms"]}
-    own = {"settings": {"prior": 0.7}, "train": {"lr": 0.02}}
+    own: dict[str, Any] = {"settings": {"prior": 0.7}, "train": {"lr": 0.02}}
+    own["search"] = {"settings.beta": [0.1, 0.2]}
     arms["het"] = {**arms["het"], "controls": {"shuffled": own}, "settings": {"beta": 0.1}}
     plan = plan_of(arms=arms)
     runs = {planned.arm: run for planned, run in plan.runs}
@@ -73,6 +74,10 @@ def test_a_control_has_its_own_settings_and_is_tuned_from_them() -> None:
     assert runs["het"].settings.prior != 0.7  # type: ignore[attr-defined]
     first = {planned.arm: run for planned, run in plan.trials}["het/shuffled #0"]
     assert first.settings.prior == 0.7  # type: ignore[attr-defined]
+    tried = [c.changes for c in plan.candidates if c.arm == "het/shuffled"]
+    assert tried == [{}, {"settings.beta": 0.2}]
+    arms["het"]["controls"] = {"shuffled": {"settings": {"prior": {"inside": 0, "outside": 2}}}}
+    assert len(plan_of(arms=arms).candidates) == 9  # by the ranges of the method
     arms["het"]["controls"] = {"shuffled": {"settings": {"bta": 1}}}
     with pytest.raises(LupiError, match="het/shuffled"):
         plan_of(arms=arms)
