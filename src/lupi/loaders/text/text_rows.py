@@ -53,9 +53,10 @@ class TextSplit:
         n = len(self)
         order = torch.arange(n) if shuffle is None else torch.randperm(n, generator=shuffle)
         for chosen in torch.split(order, batch_size):
-            x = pad_sequence([self._words[i] for i in chosen], batch_first=True)
+            rows = chosen.tolist()
+            x = pad_sequence([self._words[i] for i in rows], batch_first=True)
             if self._regions is None or self._has_xstar is None:
                 yield Batch(x, self._y[chosen])
                 continue
-            region = pad_sequence([self._regions[i] for i in chosen], batch_first=True)
+            region = pad_sequence([self._regions[i] for i in rows], batch_first=True)
             yield Batch(x, self._y[chosen], region[:, None], self._has_xstar[chosen])
