@@ -16,50 +16,56 @@ MAX_BITS = 20
 """Near-copies differ in at most this many of 256 bits."""
 MIN_CORRELATION = 0.97
 """And their thumbnails correlate at least this much: few bits tell stripes from stripes."""
-FLAT = 8.0
+FLAT = 8
 """Thumbnails with a smaller range of brightness, of 255, are blank: copies of nothing."""
 AT_ONCE = 256
 N_NAMED = 2
 """Pairs that are named."""
 
 
-def thumbnails(x: NDArray[np.uint8]) -> NDArray[np.float32]:
+def thumbnails(x: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Return the mean brightness of images (N, C, S, S) in 16 x 17 places: (N, 16, 17)."""
     n, side = len(x), x.shape[-1]
     rows, columns = (np.arange(k) * side // k for k in (GRID, GRID + 1))
     sizes = np.outer(np.diff([*rows, side]), np.diff([*columns, side]))
-    places = np.zeros((n, GRID, GRID + 1), np.float32)
+    places = np.zeros((n, GRID, GRID + 1), np.uint8)
     for start in range(0, n, AT_ONCE):
         grey = x[start : start + AT_ONCE].mean(1, dtype=np.float32)  # (B, S, S)
         sums = np.add.reduceat(np.add.reduceat(grey, rows, 1), columns, 2)
-        places[start : start + AT_ONCE] = sums / np.maximum(sizes, 1)
+        places[start : start + AT_ONCE] = np.rint(sums / np.maximum(sizes, 1))
     return places
 
 
-def near_copies(places: NDArray[np.float32]) -> NDArray[np.int64]:
+def near_copies(places: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return pairs of near-copies (M, 2), the lower row first; of many alike, those in a chain.
 
     Sorted from each of 16 words on, near-copies are neighbours at least once: differences are in
     few words, where brightness hardly changes.
     """
     rows = np.flatnonzero(np.ptp(places, (1, 2)) >= FLAT)
-    bits = np.packbits((np.diff(places[rows], axis=2) > 0).reshape(len(rows), GRID * GRID), axis=1)
-    pairs = [np.zeros((0, 2), np.int64)]
+    rises = places[rows, :, 1:] > places[rows, :, :-1]
+    bits = np.packbits(rises.reshape(len(rows), GRID * GRID), axis=1)
+    close = [np.zeros((0, 2), np.int64)]
     for word in range(0, bits.shape[1], 2):
         from_word = np.ascontiguousarray(np.roll(bits, -word, axis=1))
         order = np.argsort(from_word.view(f"V{bits.shape[1]}")[:, 0], kind="stable")
         n_bits = np.bitwise_count(bits[order[:-1]] ^ bits[order[1:]]).sum(1)
-        pairs.append(np.stack([order[:-1], order[1:]], 1)[n_bits <= MAX_BITS])
-    found = np.unique(np.sort(rows[np.concatenate(pairs)], 1), axis=0)
-    a, b = (places[some].reshape(len(found), GRID * (GRID + 1)) for some in found.T)
-    a, b = (v - v.mean(1, keepdims=True) for v in (a, b))
-    lengths = np.sqrt((a * a).sum(1) * (b * b).sum(1))
-    is_alike: NDArray[np.bool_] = (a * b).sum(1) >= MIN_CORRELATION * lengths
-    return np.asarray(found[is_alike])
+        close.append(np.stack([order[:-1], order[1:]], 1)[n_bits <= MAX_BITS])
+    found = np.unique(np.sort(rows[np.concatenate(close)], 1), axis=0)
+    some = np.array_split(found, len(found) // AT_ONCE + 1)
+    return np.concatenate([pairs[_correlation(places, pairs) >= MIN_CORRELATION] for pairs in some])
+
+
+def _correlation(places: NDArray[np.uint8], pairs: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the correlation of the thumbnails of each pair (M, 2)."""
+    v = places[pairs].reshape(*pairs.shape, GRID * (GRID + 1)).astype(np.float32)
+    v -= v.mean(2, keepdims=True)
+    v /= np.linalg.norm(v, axis=2, keepdims=True)
+    return np.asarray((v[:, 0] * v[:, 1]).sum(1))
 
 
 def copy_remarks(
-    places: NDArray[np.float32],
+    places: NDArray[np.uint8],
     names: Sequence[str],
     y: NDArray[np.int64],
     part: NDArray[np.int64],
