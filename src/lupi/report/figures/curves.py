@@ -6,7 +6,7 @@ page.
 
 import html
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,28 +34,19 @@ def fraction_curves(summary: Summary, size: int) -> go.Figure:
     place = fraction_places(arm.xstar_frac for arms in by_family.values() for arm in arms)
     for i, (family, arms) in enumerate(by_family.items()):
         measured = [(arm, c, c.mean) for arm in arms if (c := cell_at(arm, size)).mean is not None]
-        ends = [c.interval or (mean, mean) for _, c, mean in measured]
+        ends = [cell.interval or (mean, mean) for _, cell, mean in measured]
         dash = "solid" if arms[-1].control == "real" else "dash"
-        figure.add_scatter(
-            x=[place[arm.xstar_frac] for arm, _, _ in measured],
-            y=[scale * mean for _, _, mean in measured],
-            error_y={
-                "array": [scale * (e[1] - m) for e, (_, _, m) in zip(ends, measured, strict=True)],
-                "arrayminus": [
-                    scale * (m - e[0]) for e, (_, _, m) in zip(ends, measured, strict=True)
-                ],
-                "thickness": 1.5,
-                "width": 3,
-            },
-            mode="lines+markers",
-            line={"color": colour(i), "dash": dash, "width": 2},
-            marker={"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 8},
-            customdata=[
+        add_points(
+            figure,
+            family,
+            Style(colour(i), dash, SYMBOLS[i % len(SYMBOLS)]),
+            [place[arm.xstar_frac] for arm, _, _ in measured],
+            [scale * mean for _, _, mean in measured],
+            [(scale * low, scale * high) for low, high in ends],
+            [
                 f"{percent(arm.xstar_frac)}: {score(mean, summary.metric)}, {cell.verdict}"
                 for arm, cell, mean in measured
             ],
-            hovertemplate="%{customdata}",
-            **named(family),
         )
     reference = next(arm for arm in summary.arms if arm.name == summary.reference)
     plain = cell_at(reference, size).mean
@@ -68,6 +59,44 @@ def fraction_curves(summary: Summary, size: int) -> go.Figure:
     ticks = {"tickvals": list(place.values()), "ticktext": [percent(frac) for frac in place]}
     figure.update_xaxes(range=[min(place.values()) - 0.15, max(place.values()) + 0.15], **ticks)
     return figure
+
+
+def add_points(
+    figure: go.Figure,
+    arm: str,
+    style: Style,
+    places: Sequence[float],
+    means: Sequence[float],
+    ends: Sequence[tuple[float, float]],
+    hints: Sequence[str],
+    *,
+    across: bool = False,
+    is_open: Sequence[bool] = (),
+) -> None:
+    """Add the means of an arm, at places of the other axis, with the ends of their intervals.
+
+    Means are upwards with a line between them, or `across` without; `is_open` are open markers.
+    """
+    bars = {
+        "array": [high - mean for mean, (_, high) in zip(means, ends, strict=True)],
+        "arrayminus": [mean - low for mean, (low, _) in zip(means, ends, strict=True)],
+        "thickness": 1.5,
+        "width": 3,
+    }
+    symbols = [f"{style.symbol}-open" if is_empty else style.symbol for is_empty in is_open]
+    marker = {"symbol": symbols or style.symbol, "size": 9, "color": style.colour}
+    line = {"color": style.colour, "dash": style.dash, "width": 2}
+    drawn: dict[str, Any] = {"x": places, "y": means, "error_y": bars, "line": line}
+    if across:
+        drawn = {"x": means, "y": places, "error_x": bars}
+    figure.add_scatter(
+        **drawn,
+        mode="markers" if across else "lines+markers",
+        marker=marker,
+        customdata=hints,
+        hovertemplate="%{customdata}",
+        **named(arm),
+    )
 
 
 def fraction_places(fractions: Iterable[float]) -> dict[float, float]:

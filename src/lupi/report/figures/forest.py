@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
-from lupi.report.figures.curves import GRID, named, new_figure
+from lupi.report.figures.curves import GRID, add_points, new_figure
 from lupi.report.figures.styles import NEUTRAL, Style
 from lupi.report.numbers import difference, difference_interval
 from lupi.verdict.results import Difference, Summary
@@ -41,30 +41,17 @@ def forest_plot(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
     figure = new_figure("", f"{what} (right of 0: better with x*)")
     low, high = _range(rows, scale)
     for arm in dict.fromkeys(row.arm for row in rows):
-        style = styles[arm]
         shown = [(i, row, row.found) for i, row in enumerate(rows) if row.arm == arm and row.found]
-        means = [scale * found.mean for _, _, found in shown]
-        ends = [_ends(found, scale, low, high) for _, _, found in shown]
-        figure.add_scatter(
-            x=means,
-            y=[i for i, _, _ in shown],
-            error_x={
-                "array": [end[1] - mean for end, mean in zip(ends, means, strict=True)],
-                "arrayminus": [mean - end[0] for end, mean in zip(ends, means, strict=True)],
-                "thickness": 1.5,
-                "width": 4,
-            },
-            mode="markers",
-            marker={
-                "symbol": [
-                    style.symbol if row.decides else f"{style.symbol}-open" for _, row, _ in shown
-                ],
-                "size": 9,
-                "color": style.colour,
-            },
-            customdata=[_hint(row, found, summary.metric) for _, row, found in shown],
-            hovertemplate="%{customdata}",
-            **named(arm),
+        add_points(
+            figure,
+            arm,
+            styles[arm],
+            [i for i, _, _ in shown],
+            [scale * found.mean for _, _, found in shown],
+            [_ends(found, scale, low, high) for _, _, found in shown],
+            [_hint(row, found, summary.metric) for _, row, found in shown],
+            across=True,
+            is_open=[not row.decides for _, row, _ in shown],
         )
     figure.add_vline(x=0, line={"color": NEUTRAL, "width": 2})
     _add_margin(figure, summary, scale)

@@ -2,38 +2,31 @@
 
 import html
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import plotly.graph_objects as go
 
-from lupi.report.figures.curves import named, new_figure
+from lupi.report.figures.curves import add_points, new_figure
 from lupi.report.figures.styles import NEUTRAL, Style
 from lupi.report.numbers import score, unit
 from lupi.verdict.results import ArmSummary, Cell, Summary
 from lupi.verdict.units import is_share
 
 
-@dataclass(slots=True)
-class _Points:
+class _Points(NamedTuple):
     """The scores of one arm, in the unit of the figure."""
 
-    sizes: list[int] = field(default_factory=list)
-    means: list[float] = field(default_factory=list)
-    above: list[float] = field(default_factory=list)
-    below: list[float] = field(default_factory=list)
-    hints: list[str] = field(default_factory=list)
+    sizes: list[int]
+    means: list[float]
+    ends: list[tuple[float, float]]
+    """Of the interval of each mean."""
+    hints: list[str]
 
-    def ends(self) -> Iterator[float]:
-        """Yield the ends of all bars."""
-        for mean, above, below in zip(self.means, self.above, self.below, strict=True):
-            yield from (mean - below, mean + above)
-
-    @property
-    def bars(self) -> dict[str, object]:
-        """The bars in plotly's format."""
-        return {"array": self.above, "arrayminus": self.below, "thickness": 1.5, "width": 3}
+    def reach(self) -> list[float]:
+        """Return the ends of all intervals."""
+        return [end for pair in self.ends for end in pair]
 
 
 def learning_curves(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
@@ -44,17 +37,8 @@ def learning_curves(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
         if arm.name not in points:
             continue
         own, style = points[arm.name], styles[arm.name]
-        figure.add_scatter(
-            x=[size * dodge for size in own.sizes],
-            y=own.means,
-            error_y=own.bars,
-            mode="lines+markers",
-            line={"color": style.colour, "dash": style.dash, "width": 2},
-            marker={"symbol": style.symbol, "size": 8},
-            customdata=own.hints,
-            hovertemplate="%{customdata}",
-            **named(arm.name),
-        )
+        places = [size * dodge for size in own.sizes]
+        add_points(figure, arm.name, style, places, own.means, own.ends, own.hints)
     trivial = _trivial(summary)
     low, high, outside = _range(summary, points)
     if trivial is not None and low <= trivial <= high:
@@ -81,16 +65,8 @@ def score_dots(summary: Summary, styles: Mapping[str, Style]) -> go.Figure:
     arms = [arm for arm in summary.arms if arm.name in points]
     for place, arm in enumerate(arms):
         own, style = points[arm.name], styles[arm.name]
-        figure.add_scatter(
-            x=own.means,
-            y=[place],
-            error_x=own.bars,
-            mode="markers",
-            marker={"symbol": style.symbol, "size": 10, "color": style.colour},
-            customdata=own.hints,
-            hovertemplate="%{customdata}",
-            **named(arm.name),
-        )
+        points_of = (own.means, own.ends, own.hints)
+        add_points(figure, arm.name, style, [place], *points_of, across=True)
     low, high, outside = _range(summary, points)
     trivial = _trivial(summary)
     if trivial is not None and low <= trivial <= high:
@@ -137,17 +113,15 @@ def _all_points(summary: Summary) -> dict[str, _Points]:
 
 
 def _points(arm: ArmSummary, summary: Summary) -> _Points:
-    points, scale = _Points(), _scale(summary)
-    for cell in arm.cells:
-        if cell.mean is None:
-            continue
-        low, high = cell.interval or (cell.mean, cell.mean)
-        points.sizes.append(cell.size)
-        points.means.append(scale * cell.mean)
-        points.above.append(scale * (high - cell.mean))
-        points.below.append(scale * (cell.mean - low))
-        points.hints.append(_hint(cell, cell.mean, summary.metric))
-    return points
+    scale = _scale(summary)
+    found = [(cell, cell.mean) for cell in arm.cells if cell.mean is not None]
+    ends = [cell.interval or (mean, mean) for cell, mean in found]
+    return _Points(
+        [cell.size for cell, _ in found],
+        [scale * mean for _, mean in found],
+        [(scale * low, scale * high) for low, high in ends],
+        [_hint(cell, mean, summary.metric) for cell, mean in found],
+    )
 
 
 def _hint(cell: Cell, mean: float, metric: str) -> str:
@@ -164,8 +138,10 @@ def _range(summary: Summary, points: Mapping[str, _Points]) -> tuple[float, floa
     What is far from the arms that compete (an oracle, a trivial predictor) would squash them.
     """
     competes = {arm.name for arm in summary.arms if not arm.sees_xstar_at_test}
-    ends = [end for name, own in points.items() if name in competes for end in own.ends()]
-    ends = ends or [end for own in points.values() for end in own.ends()] or [0.0]
+    ends = [
+        end for name, own in points.items() if name in competes for pair in own.ends for end in pair
+    ]
+    ends = ends or [end for own in points.values() for end in own.reach()] or [0.0]
     trivial = _trivial(summary)
     if trivial is not None and _near([trivial], ends):
         ends.append(trivial)
@@ -173,8 +149,8 @@ def _range(summary: Summary, points: Mapping[str, _Points]) -> tuple[float, floa
     for name, own in points.items():
         if name in competes:
             continue
-        if _near(list(own.ends()), ends):
-            ends += own.ends()
+        if _near(own.reach(), ends):
+            ends += own.reach()
         else:
             where = "above" if max(own.means) > max(ends) else "below"
             at_sizes = zip(own.sizes, own.means, strict=True)
