@@ -184,7 +184,7 @@ def columns(folder: Path) -> Iterator[Waited]:
 
 
 COLUMNS = """
-from lupi.comparison.table import table_comparison
+from lupi.comparison.defaults import table_comparison
 from lupi.interface.running import prepare_plan
 prepare_plan(table_comparison({"path": "wide.csv", "target": "y", "privileged": ["xstar"]}))
 """

@@ -67,7 +67,7 @@ def _read(
     if _is_frame(data):
         return _from_frame(data, given, changes, folder)
     if hasattr(data, "splits") and hasattr(data, "for_run"):  # a Task, without importing torch
-        from lupi.comparison.custom import custom_comparison
+        from lupi.comparison.defaults import custom_comparison
 
         _refuse(given, "a task has its rows already")
         return custom_comparison(data, changes.get("sizes"))
@@ -204,8 +204,7 @@ def _from_file(
     path: Path, given: Mapping[str, Any], changes: Mapping[str, Any], what: str
 ) -> dict[str, Any]:
     """Return the default comparison of a table or texts; changes to the task already apply."""
-    from lupi.comparison.table import table_comparison
-    from lupi.comparison.text import text_comparison
+    from lupi.comparison.defaults import table_comparison, text_comparison
     from lupi.settings import assign
 
     of_task = {key: value for key, value in changes.items() if key.startswith("task.")}

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import waiting
-from lupi.comparison.table import table_comparison
+from lupi.comparison.defaults import table_comparison
 
 
 def test_the_table_has_the_shape_of_the_pupils(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from typing import Any
 import pytest
 from test_plan import raw
 
-from lupi.comparison.one_run import plan_run
-from lupi.comparison.plan import make_plan
+from lupi.comparison.plan import make_plan, plan_run
 from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 

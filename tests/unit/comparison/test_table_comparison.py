@@ -5,10 +5,9 @@ import pytest
 import yaml
 
 import lupi.configs
-from lupi.comparison.defaults import default_sizes
+from lupi.comparison.defaults import LARGEST_TABLE, default_sizes, table_comparison
 from lupi.comparison.plan import make_plan
 from lupi.comparison.settings import ComparisonSettings
-from lupi.comparison.table import LARGEST_SIZE, table_comparison
 from lupi.errors import LupiError
 from lupi.loaders.tables.settings import TableSettings
 from lupi.records import read_comparison, write_comparison
@@ -22,12 +21,12 @@ CONFIGS = sorted((Path(lupi.configs.__file__).parent / "tables").glob("*.yaml"))
     [(198, [49, 99, 198]), (20594, [400, 800, 1600]), (60, [30, 60]), (20, [20])],
 )
 def test_sizes(n_train: int, sizes: list[int]) -> None:
-    assert default_sizes(n_train, LARGEST_SIZE) == sizes
+    assert default_sizes(n_train, LARGEST_TABLE) == sizes
 
 
 def test_too_few_rows() -> None:
     with pytest.raises(LupiError, match="19 rows are left for training; a comparison takes 20"):
-        default_sizes(19, LARGEST_SIZE)
+        default_sizes(19, LARGEST_TABLE)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from lupi.comparison.defaults import default_sizes
+from lupi.comparison.defaults import LARGEST_TEXTS, default_sizes, text_comparison
 from lupi.comparison.plan import make_plan
 from lupi.comparison.settings import ComparisonSettings
-from lupi.comparison.text import LARGEST_SIZE, text_comparison
 from lupi.errors import LupiError
 from lupi.loaders.text.made_reviews import write_reviews
 from made_reviews import COLUMNS, write_csv
@@ -50,8 +49,8 @@ def test_test_rows_without_rationales_have_no_oracle(task: dict[str, Any], tmp_p
 
 
 def test_all_rows_are_used_up_to_a_limit() -> None:
-    assert default_sizes(3000, LARGEST_SIZE) == [200, 400, 800]
-    assert default_sizes(300, LARGEST_SIZE) == [75, 150, 300]
-    assert default_sizes(60, LARGEST_SIZE) == [30, 60]
+    assert default_sizes(3000, LARGEST_TEXTS) == [200, 400, 800]
+    assert default_sizes(300, LARGEST_TEXTS) == [75, 150, 300]
+    assert default_sizes(60, LARGEST_TEXTS) == [30, 60]
     with pytest.raises(LupiError, match="19 rows are left for training"):
-        default_sizes(19, LARGEST_SIZE)
+        default_sizes(19, LARGEST_TEXTS)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from lupi import LupiTextClassifier, LupiTextRegressor
-from lupi.comparison.text import ARMS
+from lupi.comparison.defaults import TEXT_ARMS
 from lupi.errors import LupiError
 from lupi.estimators.text import NOISE_AT_WORDS
 from lupi.loaders.text.made_reviews import make_review
@@ -128,4 +128,4 @@ def test_numbers_that_are_not_finite_and_oracles_are_refused() -> None:
 
 
 def test_its_noise_is_that_of_the_default_comparison() -> None:
-    assert ARMS["het-dropout"]["settings"] == NOISE_AT_WORDS
+    assert TEXT_ARMS["het-dropout"]["settings"] == NOISE_AT_WORDS

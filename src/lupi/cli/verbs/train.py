@@ -99,7 +99,7 @@ def _plan(
 
     raw = settings_from(settings, columns, changes, out)
 
-    from lupi.comparison.one_run import plan_run  # takes seconds: not before the file was found
+    from lupi.comparison.plan import plan_run  # takes seconds: not before the file was found
     from lupi.comparison.settings import ComparisonSettings
     from lupi.records import PlannedRun, default_folder
     from lupi.tasks.registry import build_task
