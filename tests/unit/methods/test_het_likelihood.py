@@ -63,7 +63,7 @@ class NumberTask(VectorTask):
 
 
 def built(task: VectorTask, **settings: Any) -> HetLikelihood:
-    return HetLikelihood(task.network(), task, HetLikelihoodSettings(**settings))
+    return HetLikelihood(task.network(), task, HetLikelihoodSettings.parse(settings, "settings"))
 
 
 def doubtful(method: HetLikelihood) -> None:
@@ -181,8 +181,8 @@ def test_in_the_warm_up_the_student_learns_as_without_xstar() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"steps": "joint", "n_folds": 3}, "n_folds has no effect in joint training"),
-        ({"warmup_epochs": 3}, "warmup_epochs has no effect in two steps"),
+        ({"steps": "joint", "n_folds": 3}, "n_folds: has no effect with steps: joint"),
+        ({"warmup_epochs": 3}, "warmup_epochs: has no effect with steps: two"),
     ],
 )
 def test_settings_without_effect_are_refused(settings: dict[str, Any], message: str) -> None:

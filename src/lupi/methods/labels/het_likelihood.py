@@ -15,10 +15,10 @@ Mustafa, Kokiopoulou, Jenatton, Berent, CVPR 2021. The variance as a function of
 
 import copy
 import math
-from typing import Literal, Self
+from typing import Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
@@ -28,20 +28,16 @@ from lupi.methods.by_row import folds, numbered
 from lupi.noise.encoders import vector_encoder
 from lupi.settings import Settings
 
-N_FOLDS, WARMUP_EPOCHS, N_SAMPLES = 5, 3, 16
+N_SAMPLES = 16
 
 
 class HetLikelihoodSettings(Settings):
     """How the variance of labels is learned from x*."""
 
+    varies_by = "steps"
     steps: Literal["two", "joint"] = "two"
     """`two`: first the variance, from errors on held-out folds, then the student; `joint`: both at
     once, which is faster but less accurate: errors on training rows are too small."""
-    n_folds: int | None = Field(None, ge=2, le=20)
-    """Number of folds, with one plain student for each (two steps only). Default 5."""
-    warmup_epochs: int | None = Field(None, ge=0)
-    """Epochs in which the student is trained without weights while b learns from its errors, so
-    that labels are not taken for imprecise before they are learned (joint only). Default 3."""
     limit: float = Field(4.0, gt=0, le=8)
     """b is between -limit and limit, so that no label is ignored and none counts as exact."""
     own_variance: bool | None = None
@@ -52,13 +48,25 @@ class HetLikelihoodSettings(Settings):
     n_hidden: int = Field(64, ge=1)
     """Units of the hidden layer between x* and b."""
 
-    @model_validator(mode="after")
-    def _has_effect(self) -> Self:
-        if self.steps == "joint" and self.n_folds is not None:
-            raise ValueError("n_folds has no effect in joint training; remove it")
-        if self.steps == "two" and self.warmup_epochs is not None:
-            raise ValueError("warmup_epochs has no effect in two steps; remove it")
-        return self
+
+class TwoSteps(HetLikelihoodSettings):
+    """The variance first."""
+
+    steps: Literal["two"] = "two"
+    n_folds: int = Field(5, ge=2, le=20)
+    """Number of folds, with one plain student for each."""
+
+
+class Joint(HetLikelihoodSettings):
+    """Variance and student at once."""
+
+    steps: Literal["joint"] = "joint"
+    warmup_epochs: int = Field(3, ge=0)
+    """Epochs in which the student is trained without weights while b learns from its errors, so
+    that labels are not taken for imprecise before they are learned."""
+
+
+HetLikelihoodSettings.variants = {"two": TwoSteps, "joint": Joint}
 
 
 class HetLikelihood(Method):
@@ -78,13 +86,13 @@ class HetLikelihood(Method):
             kinds = ("classes", "a number") if self._is_number else ("a number", "classes")
             raise LupiError(f"{unused} is for {kinds[0]}, but the target is {kinds[1]}")
         self.variance = vector_encoder(task.xstar_dim + 1, 1, settings.n_hidden)
-        n_folds = (settings.n_folds or N_FOLDS) if settings.steps == "two" else 0
+        n_folds = settings.n_folds if isinstance(settings, TwoSteps) else 0
         self.folds = nn.ModuleList(copy.deepcopy(net) for _ in range(n_folds))
         self._warm = False
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages for folds, variance and student, or a single stage."""
-        if self.settings.steps == "joint":
+        if not self.folds:
             return (Stage(),)
         return (
             Stage("folds", learns=(self.folds,), validates=False),
@@ -94,9 +102,7 @@ class HetLikelihood(Method):
 
     def start_epoch(self, epoch: int) -> None:
         """Determine whether this epoch is part of the warm-up."""
-        warmup = self.settings.warmup_epochs
-        n_epochs = WARMUP_EPOCHS if warmup is None else warmup
-        self._warm = self.settings.steps == "joint" and epoch <= n_epochs
+        self._warm = epoch <= getattr(self.settings, "warmup_epochs", 0)
 
     def loss(self, batch: Batch) -> Losses:
         """Return the loss of the current stage."""
@@ -110,7 +116,7 @@ class HetLikelihood(Method):
         if self._warm:
             variance = RowLoss(self._negative_log_likelihood(output.detach(), b, batch))
             return {"task": self.task_loss(output, batch), "variance": variance}
-        own = b if self.settings.steps == "joint" else b.detach()
+        own = b.detach() if self.folds else b
         return {"task": RowLoss(self._negative_log_likelihood(output, own, batch))}
 
     def logvars(self, batch: Batch) -> dict[str, Tensor]:
