@@ -4,23 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from lupi.comparison.settings import ComparisonSettings
+from lupi.comparison.settings import ComparisonSettings, run_settings
 from lupi.configs import find_settings, settings_names
 from lupi.errors import LupiError
-from lupi.settings import merge, read_yaml
-from lupi.tasks.registry import parse_network
-from lupi.train.learners import find_learner
-from lupi.train.settings import TrainSettings
+from lupi.settings import read_yaml
 
 
 @pytest.mark.parametrize("name", settings_names())
 def test_every_setting_of_every_file_exists(name: str) -> None:
     settings = ComparisonSettings.parse(read_yaml(find_settings(Path(name))), "")
-    for arm in settings.arms.values():
-        parse_network(settings.task, merge(settings.network, arm.network))
-        find_learner(arm.method).Settings.parse(arm.settings, "settings")
-        for changes in ({}, *settings.train_by_size.values()):
-            TrainSettings.parse(merge(merge(settings.train, changes), arm.train), "train")
+    for arm in settings.named_arms():  # controls, too, which may have settings of their own
+        for size in settings.sizes_of(arm.settings):
+            run_settings(settings, settings.task, arm, size, settings.seeds[0])
 
 
 def test_a_file_of_the_users_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
