@@ -7,6 +7,7 @@ rows carry a checksum: of the document, or of a row and all rows before it.
 import contextlib
 import hashlib
 import json
+import math
 import os
 import platform
 import shutil
@@ -53,11 +54,12 @@ def remove_leftovers(path: Path) -> None:
     with contextlib.suppress(OSError):
         for left in path.parent.iterdir():
             pid = left.name.removeprefix(start).removesuffix(".tmp")
-            if left.name == f"{start}{pid}.tmp" and pid.isdecimal() and not _is_alive(int(pid)):
+            if left.name == f"{start}{pid}.tmp" and pid.isdecimal() and not is_alive(int(pid)):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Return whether a process of this machine exists."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -118,7 +120,8 @@ def write_text(path: Path, text: str) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON document that `write_json` or `write_sealed` wrote."""
     try:
-        document = json.loads(read_regular(path, MAX_RECORD).decode("utf-8"))
+        text = read_regular(path, MAX_RECORD).decode("utf-8")
+        document = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except (OSError, ValueError, RecursionError) as error:
         raise DamagedRecordError(f"{path} can't be read as a record: {error}") from None
     if not isinstance(document, dict):
@@ -127,6 +130,13 @@ def read_json(path: Path) -> dict[str, Any]:
     if expected is not None and expected != _checksum(document):
         raise DamagedRecordError(f"{path} was changed or is damaged: its checksum differs")
     return document
+
+
+def _finite(text: str) -> float:
+    """Return a number of a record; `write_json` writes no others."""
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is not a finite number")
+    return number
 
 
 def _checksum(document: Mapping[str, Any], before: str = "") -> str:

@@ -343,8 +343,7 @@ def run_identity(settings: Mapping[str, Any]) -> str:
     # Newer settings are part of the identity only if they differ from what older runs had.
     if not resolved.get("trial"):
         resolved.pop("trial", None)
-    if "train" in resolved:
-        train = resolved["train"]
+    if isinstance(train := resolved.get("train"), Mapping):
         resolved["train"] = {k: v for k, v in train.items() if ADDED_TO_TRAINING.get(k) != v}
     return fingerprint(resolved)
 

@@ -62,6 +62,28 @@ def test_files_that_may_not_grow_leave_the_run_where_it_was(tmp_path: Path) -> N
     assert run(settings, tmp_path / "run") == whole
 
 
+def test_a_run_that_is_stopped_again_and_again_gets_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time in its second epoch, long before a checkpoint is due."""
+    monkeypatch.setattr("lupi.train.checkpoint.SECONDS_BETWEEN", 5)
+    settings = small_run(tmp_path, epochs=5)
+    whole = run(settings, tmp_path / "whole")
+    starts: list[list[object]] = []
+
+    def stop(row: dict[str, object]) -> None:
+        starts[-1].append(row["epoch"])
+        if len(starts[-1]) == 2:
+            raise StopHereError
+
+    for _ in range(5):
+        starts.append([])
+        with pytest.raises(StopHereError):
+            run(settings, tmp_path / "run", stop)
+    assert starts == [[1, 2], [1, 2], [2, 3], [3, 4], [4, 5]]
+    assert run(settings, tmp_path / "run") == whole
+
+
 @pytest.mark.parametrize("place", [0.02, 0.3, 0.6, 0.9, 0.999])
 def test_a_checkpoint_with_one_wrong_bit_is_set_aside(tmp_path: Path, place: float) -> None:
     settings = small_run(tmp_path, epochs=2)

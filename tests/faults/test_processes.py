@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,12 +92,18 @@ def test_the_second_of_two_in_a_folder_says_so_and_the_first_goes_on(pets: Path)
         assert (pets / "out/comparison.json").read_bytes() == before
 
 
-def test_workers_and_their_server_end_with_a_killed_parent(pets: Path) -> None:
-    with at_work(pets) as parent:
-        assert sum("forkserver" in command for command in processes_of(parent.pid)) >= 2
-        parent.kill()
-        parent.wait()
-        until = time.monotonic() + 60
-        while left := processes_of(parent.pid):
-            assert time.monotonic() < until, f"left behind: {left}"
-            time.sleep(0.05)
+def test_workers_and_their_server_end_with_a_killed_parent(
+    pets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        monkeypatch.setenv("TMPDIR", temporary)
+        with at_work(pets) as parent:
+            assert sum("forkserver" in command for command in processes_of(parent.pid)) >= 2
+            parent.kill()
+            parent.wait()
+            until = time.monotonic() + 60
+            while left := processes_of(parent.pid):
+                assert time.monotonic() < until, f"left behind: {left}"
+                time.sleep(0.05)
+        assert lupi("compare", "tiny.yaml", "--out", "other", cwd=pets).returncode == 0
+        assert not list(Path(temporary).iterdir()), "left behind"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import lupi
-from hostile_files import answered, as_json, changed_document, damaged_bytes, fuzzed
+from hostile_files import N_EXAMPLES, answered, as_json, changed_document, damaged_bytes, fuzzed
 from lupi.comparison.plan import check_settings, make_plan
 from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
@@ -103,7 +103,8 @@ def report(folder: Path, page: bool) -> None:
         pick_run(folder)
 
 
-SOMETIMES = st.integers(0, 9).map(lambda n: n == 9)  # the page takes a second
+SOMETIMES = st.integers(0, max(9, N_EXAMPLES // 25)).map(lambda n: n == 9)
+"""The page takes a second."""
 RECORDS = ["comparison.json", "*/result.json", "*/settings.json", "*/environment.json"]
 
 
@@ -121,20 +122,53 @@ def test_changed_records(pattern: str, records: Path, data: st.DataObject) -> No
         path.write_bytes(whole)
 
 
+def no_name(settings: dict[str, Any]) -> None:
+    settings["task"]["name"] = float("nan")
+
+
+def no_training(settings: dict[str, Any]) -> None:
+    settings["train"] = []
+
+
+def no_runs_of_the_method(comparison: dict[str, Any]) -> None:
+    comparison["runs"] = [run for run in comparison["runs"] if run["arm"] != "het-dropout"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "change", "said"),
+    [
+        ("*/settings.json", no_name, "NaN is not a finite number"),
+        ("*/settings.json", no_training, "was changed or is of another run"),
+        ("comparison.json", no_runs_of_the_method, "none of its arms trains with the real x*"),
+    ],
+)
+def test_records_that_once_gave_a_traceback(
+    tmp_path: Path, pattern: str, change: Callable[[dict[str, Any]], None], said: str
+) -> None:
+    folder = make_records(tmp_path / "demo", arms=ARMS[:3], sizes=(20,), n_seeds=2)
+    path = sorted(folder.glob(pattern))[0]
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_bytes(as_json(document))
+    record = read_comparison(folder)
+    assert said in str((record.warnings, summarise(record).statement))
+
+
 @pytest.mark.parametrize("pattern", [*RECORDS, "*/metrics.jsonl", "*/samples.npz", "*/failure.txt"])
 @fuzzed
 @given(data=st.data())
 def test_damaged_records(pattern: str, records: Path, data: st.DataObject) -> None:
     path = sorted(records.glob(pattern.replace("failure.txt", "result.json")))[0]
     whole = path.read_bytes()
+    damaged, page = data.draw(damaged_bytes(whole)), data.draw(SOMETIMES)
     changed = path
     if pattern.endswith("failure.txt"):
         path.unlink()
         changed = path.with_name("failure.txt")
     try:
-        changed.write_bytes(data.draw(damaged_bytes(whole)))
+        changed.write_bytes(damaged)
         with answered():
-            report(records, page=data.draw(SOMETIMES))
+            report(records, page)
     finally:
         changed.unlink()
         path.write_bytes(whole)

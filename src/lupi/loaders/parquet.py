@@ -46,11 +46,9 @@ def read_parquet(
             "draw some of the rows (task.max_rows)"
         )
     try:
-        frame: pd.DataFrame = (
-            file.read(columns=wanted).to_pandas()
-            if n_read == n_rows
-            else _some(file, wanted, n_read)
-        )
+        table = file.read(columns=wanted) if n_read == n_rows else _some(file, wanted, n_read)
+        table.validate(full=True)  # texts that are not UTF-8 would fail only when they are used
+        frame: pd.DataFrame = table.to_pandas()
     except Exception as error:  # a hostile file may raise anything inside pyarrow
         raise LupiError(f"table {path} can't be read as Parquet: {error}") from None
     if n_read < n_rows:
@@ -58,7 +56,7 @@ def read_parquet(
     return frame
 
 
-def _some(file: Any, columns: list[str], n: int) -> "pd.DataFrame":
+def _some(file: Any, columns: list[str], n: int) -> Any:
     """Read rows drawn at random, in the order of the file, a part of which is in memory."""
     import pyarrow as pa
 
@@ -67,8 +65,7 @@ def _some(file: Any, columns: list[str], n: int) -> "pd.DataFrame":
         here = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + len(batch))]
         found.append(batch.take(pa.array(here - start)))
         start += len(batch)
-    frame: pd.DataFrame = pa.Table.from_batches(found).to_pandas().reset_index(drop=True)
-    return frame
+    return pa.Table.from_batches(found)
 
 
 def _opened(path: Path) -> Any:

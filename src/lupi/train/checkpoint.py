@@ -5,6 +5,7 @@ Checkpoints are safetensors: tensors and plain values only, so that loading runs
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Mapping
 from itertools import pairwise
@@ -56,6 +57,8 @@ class TrainingFiles:
             saved = load_state(self._last) if self._last.exists() else None
             at = (saved["state"]["attempt"], saved["state"]["epoch"]) if saved else (0, 0)
             written, warnings = read_rows(self._metrics)
+            if written:  # it was stopped: keep its next epoch at once, lest it stops there forever
+                self._saved_at = -math.inf
             rows = [row for row in written if {"attempt", "epoch"} <= row.keys()]
             past = [row for row in rows if (row["attempt"], row["epoch"]) <= at]
             places = [(0, 0), *((row["attempt"], row["epoch"]) for row in past)]

@@ -64,16 +64,20 @@ def statement(
         about_xstar: Whether arms are judged for x*; otherwise for themselves (`lupi.judge`).
         confirmation: Fresh seeds for the arm that helps and its controls, judged.
     """
-    candidates = [arm for arm in arms if is_candidate(arm)]
+    if not any(cell.n_seeds for arm in arms for cell in arm.cells):
+        text = "No verdict yet: no planned run has a score."
+        return Statement(text, "", text)
+    candidates = [
+        arm
+        for arm in arms
+        if is_candidate(arm) and any(cell.verdict != "not run" for cell in arm.cells)
+    ]
     if not candidates:
         text = (
             "This comparison can't say whether x* helps: none of its arms trains with the real x* "
             "and predicts without it."
         )
         return Statement(text, "Recommended: add such an arm.", text)
-    if not any(cell.n_seeds for arm in arms for cell in arm.cells):
-        text = "No verdict yet: no planned run has a score."
-        return Statement(text, "", text)
     found = find_subject(candidates)
     numbers = _Numbers(found.cell, {arm.name: arm for arm in arms}, metric, reference)
     headline, advice = _in_short(found, numbers, about_xstar)

@@ -7,12 +7,15 @@ A run that fails, or takes its worker down, is recorded and the others go on. Wo
 process that started them, however it ends.
 """
 
+import atexit
 import contextlib
 import gc
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator
@@ -21,10 +24,12 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from lupi.comparison.jobs import Engine, Event, Job, record_failure
+from lupi.files import is_alive
 
 
 def n_cores() -> int:
@@ -38,13 +43,32 @@ def local_engine(n_workers: int | None = None) -> Engine:
     """Return the engine of this machine; by default with a worker for each core."""
     n_workers = n_workers or n_cores()
     if isinstance(_context(), ForkServerContext):
-        forkserver.ensure_running()  # it imports torch while the comparison is planned
+        with _removable_socket():
+            forkserver.ensure_running()  # it imports torch while the comparison is planned
 
     def execute(jobs: list[Job]) -> Generator[Event]:
         with Workers(min(n_workers, len(jobs))) as workers:
             yield from workers.execute(jobs)
 
     return Engine(execute, f"{n_workers} at a time")
+
+
+@contextlib.contextmanager
+def _removable_socket() -> Iterator[None]:
+    """Let multiprocessing put its socket where the next lupi removes it, if this one is killed."""
+    place, default = Path(tempfile.gettempdir()), tempfile.tempdir
+    for left in place.glob("lupi-*"):
+        if (pid := left.name.removeprefix("lupi-")).isdecimal() and not is_alive(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = place / f"lupi-{os.getpid()}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = default
 
 
 @dataclass(slots=True)

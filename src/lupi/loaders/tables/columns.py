@@ -98,7 +98,8 @@ def load_table(settings: TableSettings) -> Table:
     n_not_drawn = sum(frame.attrs.get("n_not_drawn", 0) for frame in frames.values())
     for part, frame in frames.items():
         path = settings.path if part == "train" else getattr(settings, part)
-        for name in (settings.target, *features, *settings.dividers.values()):
+        privileged = settings.privileged if part == "train" else ()
+        for name in (settings.target, *features, *settings.dividers.values(), *privileged):
             if name not in frame.columns:
                 raise LupiError(f"{path}: {unknown_name('column', name, list(frame.columns))}")
     _refuse_cells(frames["train"], (settings.target, *features, *settings.privileged), settings)
