@@ -276,6 +276,24 @@ def test_undamaged_files_are_read(kind: str) -> None:
         read(path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (b'"name": "traffic"', b'"name": "draffic"', "no column is called `traffic`"),
+        (b"bike", b"bi\xffe", "Invalid UTF8"),
+    ],
+)
+def test_parquet_files_that_once_gave_a_traceback(old: bytes, new: bytes, said: str) -> None:
+    out = io.BytesIO()
+    pd.read_csv(io.BytesIO(csv_table())).to_parquet(out, compression=None)
+    assert old in out.getvalue()
+    with (
+        written("table.parquet", out.getvalue().replace(old, new)) as path,
+        pytest.raises(LupiError, match=said),
+    ):
+        read_table(path)
+
+
 SHAPES: list[dict[str, Any]] = [
     {"bbox": [1, 2, 3, 4], "category_id": 1},
     {"segmentation": [[1, 1, 5, 1, 5, 5, 1, 5]], "category_id": 2},

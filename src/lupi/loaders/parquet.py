@@ -52,6 +52,7 @@ def read_parquet(
     except Exception as error:  # a hostile file may raise anything inside pyarrow
         raise LupiError(f"table {path} can't be read as Parquet: {error}") from None
     if n_read < n_rows:
+        frame = frame.reset_index(drop=True)
         frame.attrs["n_not_drawn"] = n_rows - n_read
     return frame
 

@@ -101,8 +101,7 @@ def _order(record: ComparisonRecord) -> tuple[Key, ...]:
 
 def find_winner(record: ComparisonRecord) -> tuple[str, tuple[int, ...]] | None:
     """Return the arm of which the headline says that it helps, and the sizes it says this of."""
-    candidates = [arm for arm in summarise(record).arms if is_candidate(arm)]
-    found = find_subject(candidates) if candidates else None
+    found = find_subject(summarise(record).arms)
     if found is None or found.word != "helps":
         return None
     return found.arm.name, found.cell.sizes or (found.cell.size,)

@@ -67,18 +67,13 @@ def statement(
     if not any(cell.n_seeds for arm in arms for cell in arm.cells):
         text = "No verdict yet: no planned run has a score."
         return Statement(text, "", text)
-    candidates = [
-        arm
-        for arm in arms
-        if is_candidate(arm) and any(cell.verdict != "not run" for cell in arm.cells)
-    ]
-    if not candidates:
+    found = find_subject(arms)
+    if found is None:
         text = (
             "This comparison can't say whether x* helps: none of its arms trains with the real x* "
             "and predicts without it."
         )
         return Statement(text, "Recommended: add such an arm.", text)
-    found = find_subject(candidates)
     numbers = _Numbers(found.cell, {arm.name: arm for arm in arms}, metric, reference)
     headline, advice = _in_short(found, numbers, about_xstar)
     if progress:
@@ -113,8 +108,18 @@ def _on_fresh_seeds(found: Subject, confirmation: Summary | None) -> Subject | N
     return None
 
 
-def find_subject(candidates: Sequence[ArmSummary]) -> Subject:
-    """Return what to speak of: the most informative verdict, and the arm that shows it best."""
+def find_subject(arms: Sequence[ArmSummary]) -> Subject | None:
+    """Return what to speak of: the most informative verdict, and the arm that shows it best.
+
+    None if no arm that can show that x* helps has planned runs.
+    """
+    candidates = [
+        arm
+        for arm in arms
+        if is_candidate(arm) and any(cell.verdict != "not run" for cell in arm.cells)
+    ]
+    if not candidates:
+        return None
     word = next(w for w in MOST_INFORMATIVE_FIRST if any(_with(w, arm) for arm in candidates))
     arm = max(candidates, key=lambda arm: (len(_with(word, arm)), _total_gain(word, arm)))
     same = [candidate for candidate in candidates if _with(word, candidate)]
