@@ -243,13 +243,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("rows", nargs="*", choices=[[], *MEASURED], help="rows; by default all")
+    parser.add_argument("rows", nargs="*", help=f"some of {', '.join(MEASURED)}; by default all")
     parser.add_argument("--list", action="store_true", help="print the rows and exit")
     given = parser.parse_args()
     if given.list:
         for name, measure in MEASURED.items():
             print(f"{name:10} {measure.__doc__}")
         return
+    if unknown := set(given.rows) - set(MEASURED):
+        parser.error(f"unknown rows: {', '.join(sorted(unknown))}; known: {', '.join(MEASURED)}")
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         for name in given.rows or MEASURED:
