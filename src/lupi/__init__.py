@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lupi.noise.attach import attach
     from lupi.noise.sites import Site, find_sites
     from lupi.permission import allow
+    from lupi.ship.export import export_onnx
     from lupi.ship.student import load_student
     from lupi.tasks.datasets import dataset_task
     from lupi.verdict.api import judge
@@ -43,6 +44,7 @@ _HOMES = {
     "allow": "lupi.permission",
     "attach": "lupi.noise.attach",
     "compare": "lupi.interface.compare",
+    "export_onnx": "lupi.ship.export",
     "find_sites": "lupi.noise.sites",
     "judge": "lupi.verdict.api",
     "list_methods": "lupi.interface.listing",
@@ -69,6 +71,7 @@ __all__ = [
     "attach",
     "compare",
     "dataset_task",
+    "export_onnx",
     "find_sites",
     "judge",
     "list_methods",

@@ -351,10 +351,10 @@ def run_identity(settings: Mapping[str, Any]) -> str:
 def _data_of(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a task without those that change no result (cache, decoders).
 
-    `max_rows` is newer than some records, which have all rows.
+    `max_rows` and `by` are newer than some records, which have all rows and no subgroups.
     """
-    left_out = ("cache", "decoders", *(("max_rows",) if task.get("max_rows") is None else ()))
-    return {key: value for key, value in task.items() if key not in left_out}
+    without_effect = {"cache", "decoders", *(k for k in ("max_rows", "by") if task.get(k) is None)}
+    return {key: value for key, value in task.items() if key not in without_effect}
 
 
 def _read_run(folder: Path, plan: PlannedRun, warnings: list[str]) -> RunRecord:

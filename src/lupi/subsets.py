@@ -1,11 +1,13 @@
 """Parts of the rows, and nested subsets: small training sets are subsets of larger ones."""
 
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
+from lupi.facts import Fact, list_counts
 from lupi.settings import derive_seed
 
 Part = Literal["train", "val", "test"]
@@ -48,3 +50,24 @@ def some_rows(n_rows: int, n: int) -> NDArray[np.int64]:
     """Return n of the rows in their order, drawn at random and always the same."""
     rng = np.random.default_rng(derive_seed(0, "some rows"))
     return np.sort(rng.choice(n_rows, n, replace=False, shuffle=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Subgroups:
+    """The subgroup of each row, by which results are shown, too; it has no effect on training."""
+
+    column: str
+    names: tuple[str, ...]
+    codes: NDArray[np.int64]
+    """Place of each row's subgroup in `names` (N,)."""
+
+    def of(self, rows: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
+        """Return which of some rows are in each subgroup that has any of them."""
+        codes = self.codes[rows]
+        return {name: codes == i for i, name in enumerate(self.names) if (codes == i).any()}
+
+    def fact(self) -> Fact:
+        """Return how many rows each subgroup has."""
+        counts = np.bincount(self.codes, minlength=len(self.names)).tolist()
+        named = dict(zip(self.names, counts, strict=True))
+        return Fact("subgroups", f"{self.column}: {list_counts(named)}")

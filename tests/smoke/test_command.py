@@ -133,7 +133,7 @@ def test_plan_leaves_runs_that_compare_reuses(here: Here, settings: str) -> None
     short = ("--set", "train.epochs=1", "--set", "seeds=3")
     arguments = ("plan", settings, "--gain", "5", "--pilot", "2", "--size", "20", *short)
     _, printed, said = here(*arguments, "--json")
-    assert "3 arms x 1 sizes x 2 seeds: 6 of 6 runs to do" in said
+    assert "3 arms x 1 size x 2 seeds: 6 of 6 runs to do" in said
     assert "test accuracy" not in said  # the plan must not know who is ahead
     found = json.loads(printed)
     assert (found["gain"], found["n_runs"], found["n_finished"]) == (0.05, 18, 6)

@@ -74,9 +74,10 @@ def score_classical(
             score = scores[task.metric.name]
             scored.append((sign * score, candidate))
         best = max(scored, key=lambda pair: pair[0])[1]
+        of_val, of_test = (_output(best, task, part, val) for part in (val, test))
         return {
-            name: task.outcome.metrics(_output(best, task, part, val), part.y, part.weights)
-            for name, part in (("val", val), ("test", test))
+            "val": task.outcome.metrics(of_val, val.y, val.weights),
+            **splits.score_test(task.outcome.metrics, of_test, test.y, test.weights),
         }
 
 

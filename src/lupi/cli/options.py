@@ -75,6 +75,11 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "time": ("COLUMN", "Time column: training rows precede test rows (tables and texts)."),
     "split": ("COLUMN", "Column with train, val or test for each row (tables and texts)."),
     "weights": ("COLUMN", "Column with row weights (tables only)."),
+    "by": (
+        "COLUMN",
+        "Column whose values are subgroups: results are shown for each of them, too (tables and "
+        "texts).",
+    ),
     "metric": (
         "NAME",
         "Metric of the verdict, such as mae or f1_macro; all are recorded (tables and texts).",

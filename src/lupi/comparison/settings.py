@@ -143,6 +143,11 @@ class ComparisonSettings(Settings):
     def _as_written(self, task: TaskSettings) -> dict[str, Any]:
         return {"name": task.name, **task.model_dump(mode="json", exclude_unset=True)}
 
+    @field_validator("sizes", mode="before")
+    @classmethod
+    def _one_size(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, int) else value
+
     @field_validator("seeds", mode="before")
     @classmethod
     def _count(cls, value: Any) -> Any:

@@ -1,13 +1,17 @@
 """Rows in splits and batches, which a method is given, and losses of rows, which it returns."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from lupi.errors import LupiError
 
+Metrics = Callable[[Tensor, Tensor, Tensor | None], dict[str, float]]
+"""From outputs, targets and weights of rows to their scores."""
 Inputs = Any
 """Input of a network: a tensor (B, ...), or a named tuple of tensors with B rows each."""
 
@@ -91,6 +95,18 @@ class Splits:
     test: Split
     also: Mapping[str, Split] = field(default_factory=dict)
     """Other versions of the test rows that are scored, too, such as ten crops of each image."""
+    subgroups: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    """Test rows (N,) of each subgroup, which is scored by itself, too."""
+
+    def score_test(
+        self, metrics: Metrics, output: Tensor, y: Tensor, weights: Tensor | None
+    ) -> dict[str, dict[str, float]]:
+        """Return the scores of the `test` rows, and of each subgroup as `test/NAME`."""
+        scores = {"test": metrics(output, y, weights)}
+        for name, rows in self.subgroups.items():
+            its_weights = None if weights is None else weights[rows]
+            scores[f"test/{name}"] = metrics(output[rows], y[rows], its_weights)
+        return scores
 
 
 class RowLoss(NamedTuple):

@@ -22,7 +22,7 @@ from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts
 from lupi.records import Metric
 from lupi.settings import Settings
-from lupi.subsets import Part, nested_rows, rows_with_xstar
+from lupi.subsets import Part, Subgroups, nested_rows, rows_with_xstar
 
 XstarKind = Literal["region", "vector"]
 """region: a map over the places of x in [0, 1], 1 on what matters: (B, 1, H, W) over the pixels of
@@ -137,6 +137,11 @@ class Divides(Protocol):
     @property
     def n_train(self) -> int:
         """Number of rows that training rows can be chosen from, with any seed."""
+        ...
+
+    @property
+    def by(self) -> Subgroups | None:
+        """Subgroups by which results are shown."""
         ...
 
     def draw(self, seed: int) -> Mapping[Part, RowNumbers]:
@@ -262,7 +267,9 @@ class Task:
             return run.split(part, Shown(has, control, seed, trained))
 
         train = run.split("train", Shown(trained, control, seed, trained))
-        return Splits(train, held_out("val"), held_out("test"), run.also())
+        by = self.division.by
+        subgroups = {} if by is None else by.of(self.division.draw(seed)["test"])
+        return Splits(train, held_out("val"), held_out("test"), run.also(), subgroups)
 
     @property
     def can_reveal(self) -> bool:

@@ -3,50 +3,47 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from lupi.loaders.tables.encoder import TableEncoder
 
+NUMBERS = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+"""Options of scikit-learn's validation of numbers."""
+LARGEST = 1e100
+"""The variance of larger numbers is too large for a float."""
+
 
 def fit_features(
     estimator: Any, X: Any, y: Any, y_numeric: bool = False
-) -> tuple[Any, Any, TableEncoder | None]:
-    """Return x as finite numbers (N, F), y, and the encoder of columns, if one is needed.
+) -> tuple[NDArray[np.float32], Any, TableEncoder]:
+    """Return x as numbers (N, F), y, and the encoder of columns.
 
-    Complete numbers are used unchanged. Frames with categories or dates, and data with missing
-    values, are encoded as tables in `lupi compare`: categories one-hot, missing values as the
-    mean with an indicator.
+    Columns are encoded as tables in `lupi compare`: numbers standardised, categories one-hot,
+    missing values as the mean with an indicator.
     """
     if not _is_frame(X) or _holds_numbers(X):
         X, y = validate_data(estimator, X, y, reset=True, y_numeric=y_numeric, **NUMBERS)
-        if not _has_gaps(X):
-            return X, y, None
     else:
         validate_data(estimator, X, reset=True, skip_check_array=True)
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
         check_consistent_length(X, y)
-    frame = _by_place(X)
+    frame = _as_frame(estimator, X)
     encoder = TableEncoder.lay_out(frame).fit(frame)
-    return encoder.transform(frame).astype(np.float64), y, encoder
+    return encoder.transform(frame), y, encoder
 
 
-def read_features(estimator: Any, X: Any, encoder: TableEncoder | None) -> Any:
+def read_features(estimator: Any, X: Any, encoder: TableEncoder) -> NDArray[np.float32]:
     """Return x of new rows, as `fit_features` did."""
-    if encoder is None:
-        X = validate_data(estimator, X, reset=False, **NUMBERS)
-        if _has_gaps(X):
-            raise ValueError("X contains NaN, but the rows in fit had no missing values")
-        return X
-    if _is_frame(X):
+    has_gaps = any(column.indicator for column in encoder.columns)
+    if _is_frame(X) and not _holds_numbers(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)
     else:
         X = validate_data(estimator, X, reset=False, **NUMBERS)
-    return encoder.transform(_by_place(X)).astype(np.float64)
-
-
-NUMBERS = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
-"""Options of scikit-learn's validation of numbers."""
+        if not has_gaps and np.isnan(X.data if hasattr(X, "toarray") else X).any():
+            raise ValueError("X contains NaN, but the rows in fit had no missing values")
+    return encoder.transform(_as_frame(estimator, X))
 
 
 def _is_frame(X: Any) -> bool:
@@ -57,15 +54,17 @@ def _holds_numbers(frame: Any) -> bool:
     return all(getattr(dtype, "kind", "O") in "iufb" for dtype in frame.dtypes)
 
 
-def _has_gaps(X: Any) -> bool:
-    return bool(np.isnan(X.data if hasattr(X, "toarray") else X).any())
-
-
-def _by_place(X: Any) -> Any:
-    """Return a frame with columns named by position; scikit-learn has checked the names."""
+def _as_frame(estimator: Any, X: Any) -> Any:
+    """Return a frame whose columns have the names of those in fit, or x0, x1 and so on."""
     import pandas as pd
 
+    names = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
     if _is_frame(X):
-        return X.set_axis([str(i) for i in range(X.shape[1])], axis="columns")
+        return X.set_axis(list(map(str, names)), axis="columns")
     dense = X.toarray() if hasattr(X, "toarray") else X
-    return pd.DataFrame(dense, columns=[str(i) for i in range(dense.shape[1])])
+    if np.abs(dense).max(initial=0, where=~np.isnan(dense)) > LARGEST:
+        raise ValueError(
+            f"X has values above {LARGEST:g}, whose variance is too large for a float; correct "
+            "them, or divide the column by a constant"
+        )
+    return pd.DataFrame(dense, columns=list(map(str, names)))

@@ -16,16 +16,16 @@ from torch.nn import functional as F
 
 from lupi.core import Task
 from lupi.errors import LupiError
-from lupi.estimators.network import ClassEstimator
+from lupi.estimators.network import ONE_CYCLE, ClassEstimator
 from lupi.loaders.division import Division
 from lupi.loaders.images.batches import Images
 from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
 from lupi.loaders.images.windows import Cropping
+from lupi.networks.backbones import maps_shape
 from lupi.networks.map_student import with_backbone
 from lupi.subsets import PARTS
 from lupi.tasks.images.image import ImageRows, image_task
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.train.settings import TrainSettings
 
 AT_ONCE = 64
 
@@ -56,6 +56,8 @@ class LupiImageClassifier(ClassEstimator):
         n_threads: Number of torch threads.
     """
 
+    OPTIMIZER = ONE_CYCLE
+
     def __init__(
         self,
         method: str = "guided-attention",
@@ -76,22 +78,7 @@ class LupiImageClassifier(ClassEstimator):
         random_state: Any = None,
         n_threads: int = 1,
     ) -> None:
-        self.method = method
-        self.settings = settings
-        self.network = network
-        self.model = model
-        self.tune = tune
-        self.pooling = pooling
-        self.image_size = image_size
-        self.flip = flip
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.val_frac = val_frac
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, regions: Any = None) -> Self:
         """Train.
@@ -118,6 +105,20 @@ class LupiImageClassifier(ClassEstimator):
         given = self._given("model", "tune", "pooling", "dropout")
         return ImageNetworkSettings.parse({"name": self.network, **given}, "network")
 
+    def _describe(self) -> dict[str, Any]:
+        side, network = self.image_size, self._network()
+        images = {"stored_size": side, "image_size": side, "n_channels": 3, "fit": "squash"}
+        described = {"network": network.resolved(), "images": images, "target": self._target()}
+        if network.is_pretrained:
+            backbone = network.backbone()
+            n_channels = maps_shape(backbone, side)[0]
+            described["backbone"] = {**backbone.source._asdict(), "n_channels": n_channels}
+        return described
+
+    def _random_inputs(self) -> Tensor:
+        shape = (4, 3, self.image_size, self.image_size)
+        return torch.rand(shape, generator=torch.Generator().manual_seed(0))
+
     def _task(self, X: Any, y: Any, n_classes: int | None, xstar: Any, seed: int) -> Task:
         """Hold images out."""
         pixels, masks, has = X
@@ -131,10 +132,6 @@ class LupiImageClassifier(ClassEstimator):
         division = Division(y, {"train": train, "val": val, "test": val}, {})
         task = image_task(rows, division, division.design, self._network())
         return task.for_run(len(train), seed)
-
-    def _training(self, n_rows: int) -> TrainSettings:
-        changes = {"optimizer": "adamw", "schedule": "one-cycle"}
-        return super()._training(n_rows).model_copy(update=changes)
 
     @torch.no_grad()
     def _outputs(self, X: Any) -> Tensor:

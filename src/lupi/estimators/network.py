@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -29,6 +29,9 @@ from lupi.loaders.tables.vectors import VectorSplit
 from lupi.loaders.xstar.given import check_xstar
 from lupi.methods.registry import find_method
 from lupi.settings import format_value
+from lupi.ship.card import estimator_card
+from lupi.ship.description import Description, Extension
+from lupi.ship.export import write_student
 from lupi.subsets import nested_rows
 from lupi.tasks.table_network import TableNetworkSettings, build_network
 from lupi.train.evaluate import is_collapsed
@@ -38,8 +41,7 @@ from lupi.train.settings import TrainSettings
 
 Array = NDArray[Any]
 _ONE_AT_A_TIME = threading.RLock()
-LARGEST = 1e4
-"""Standardised values of x are clipped here; a single cell of 1e39 would make all outputs NaN."""
+ONE_CYCLE = {"optimizer": "adamw", "schedule": "one-cycle"}
 MIN_STEPS = 20
 """Minimum number of batches per epoch: small datasets need as many steps as large ones."""
 
@@ -68,6 +70,9 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
             Outputs are logits of classes, or mean and log-variance of a number.
     """
 
+    OPTIMIZER: ClassVar[dict[str, str]] = {}
+    """Settings of training that are no parameters."""
+
     def __init__(
         self,
         method: str = "het-dropout",
@@ -85,19 +90,12 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         n_threads: int = 1,
         network: Callable[[int, int], nn.Module] | None = None,
     ) -> None:
-        self.method = method
-        self.settings = settings
-        self.n_hidden = n_hidden
-        self.n_layers = n_layers
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.val_frac = val_frac
-        self.random_state = random_state
-        self.n_threads = n_threads
-        self.network: Any = network
+        self._store(locals())
+
+    def _store(self, given: dict[str, Any]) -> None:
+        """Store the arguments of `__init__` unchanged, as scikit-learn expects."""
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; `settings__beta=0.1` sets one of `settings`, as in a grid search."""
@@ -106,7 +104,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         super().set_params(**{k: v for k, v in params.items() if not k.startswith(prefix)})
         if own:
             plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
-            self.settings = {**(self.settings or {}), **plain}
+            self.settings: Any = {**(self.settings or {}), **plain}
         return self
 
     def _fit(self, X: Any, y: Array, n_classes: int | None, xstar: Any) -> None:
@@ -131,10 +129,49 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
                 f"training diverged in its first epoch; use a smaller lr than {self.lr}"
             )
         self.student_ = fitted.method.student().eval().cpu()
-        self.method_ = method
+        self.method_, self.n_labels_ = method, len(y)
         self.n_iter_ = fitted.epochs
         self.collapsed_ = is_collapsed(noise_at_best_epoch(rows, fitted))
         self._warn(fitted)
+
+    def export(self, out: str | Path, format: Literal["torch", "onnx"] = "torch") -> Path:
+        """Write the student to a new folder, without data, method or x*.
+
+        `lupi predict` and `lupi.load_student` read it. A network of your own is written as ONNX,
+        which holds its graph; weights alone would need its code.
+        """
+        check_is_fitted(self)
+        method = find_method(self.method_)
+        extended = None
+        if method.extends_student:
+            settings = method.Settings.parse(dict(self.settings or {}), "settings")
+            extended = Extension(method=method.name, settings=settings.resolved())
+        described = self._describe()
+        if format == "torch" and described["network"].get("name") == "custom":
+            raise LupiError("network: your own network is exported as ONNX only: format='onnx'")
+        description = Description.parse({"extended": extended, **described}, "student")
+        return write_student(
+            Path(out),
+            description,
+            self.student_,
+            lambda: iter([self._random_inputs()]),
+            format,
+            partial(estimator_card, description, self.method_, self.n_labels_),
+        ).folder
+
+    def _describe(self) -> dict[str, Any]:
+        """Return the network, what x is made of, and the meaning of outputs."""
+        given = self._given("n_hidden", "n_layers", "dropout")
+        network = given if self.network is None else {"name": "custom"}
+        return {"network": network, "features": self.encoder_.to_json(), "target": self._target()}
+
+    def _target(self) -> dict[str, Any]:
+        if hasattr(self, "classes_"):
+            return {"kind": "classification", "classes": [str(name) for name in self.classes_]}
+        return {"kind": "regression", "mean": float(self.y_mean_), "std": float(self.y_scale_)}
+
+    def _random_inputs(self) -> torch.Tensor:
+        return torch.randn(64, self.encoder_.width, generator=torch.Generator().manual_seed(0))
 
     def _warn(self, fitted: Fitted) -> None:
         """Warn about divergence and collapse."""
@@ -157,20 +194,18 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         return self.method, dict(self.settings or {})
 
     def _task(self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int) -> Task:
-        """Standardise x and x*, and hold rows out."""
+        """Standardise x*, and hold rows out."""
         is_given = xstar is not None
         xstar, has = check_xstar(xstar, len(y))
         if is_given and not has.any():
             warnings.warn("no row has x*: it has no effect", UserWarning, stacklevel=4)
         mean, scale = _moments(xstar[has], "xstar")
         xs = np.where(has[:, None], (xstar - mean) / scale, 0).astype(np.float32)
-        self.mean_, self.scale_ = _moments(_dense(X), "X")
-        x = self._standardised(X)
         train, val = self._rows(y if n_classes else np.zeros(len(y), dtype=np.int64), seed)
-        rows = Batch(torch.from_numpy(x), torch.from_numpy(y))
+        rows = Batch(torch.from_numpy(X), torch.from_numpy(y))
         privileged = rows._replace(xstar=torch.from_numpy(xs), has_xstar=torch.from_numpy(has))
         given = self._given("n_hidden", "n_layers", "dropout")
-        network, n_features = TableNetworkSettings.parse(given, "network"), x.shape[1]
+        network, n_features = TableNetworkSettings.parse(given, "network"), X.shape[1]
         return split_task(
             GivenRows(
                 VectorSplit(privileged.select(torch.from_numpy(train))),
@@ -196,7 +231,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _training(self, n_rows: int) -> TrainSettings:
         given = self._given("epochs", "batch_size", "lr", "weight_decay")
-        settings = TrainSettings.parse(given, "train")
+        settings = TrainSettings.parse(given | self.OPTIMIZER, "train")
         one_pass = -(-n_rows // settings.batch_size)  # rounded up
         return settings.model_copy(update={"steps_per_epoch": max(MIN_STEPS, one_pass)})
 
@@ -215,12 +250,6 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         values = {name: getattr(self, name) for name in names}
         return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
 
-    def _standardised(self, X: Any) -> NDArray[np.float32]:
-        with np.errstate(over="ignore"):
-            values: Array = (_dense(X) - self.mean_) / self.scale_
-        clipped: NDArray[np.float32] = np.clip(values, -LARGEST, LARGEST).astype(np.float32)
-        return clipped
-
     @torch.no_grad()
     def _outputs(self, X: Any) -> torch.Tensor:
         """Return the student's output for each row.
@@ -228,9 +257,8 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
         Computed in double precision, so that the result does not depend on the other rows.
         """
         check_is_fitted(self)
-        X = read_features(self, X, self.encoder_)
         student = copy.deepcopy(self.student_).double()
-        x = torch.from_numpy(self._standardised(X)).double()
+        x = torch.from_numpy(read_features(self, X, self.encoder_)).double()
         return torch.cat([student(rows) for rows in x.split(4096)])
 
     def __sklearn_tags__(self) -> Tags:
@@ -265,6 +293,21 @@ class ClassEstimator(ClassifierMixin, LupiEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[best])
 
 
+class NumberEstimator(RegressorMixin, LupiEstimator):  # type: ignore[misc]
+    """Common base of the regressors of vectors and texts."""
+
+    def _scaled(self, y: Array) -> Array:
+        """Store mean and deviation of y, and return it in that unit."""
+        self.y_mean_, self.y_scale_ = _moments(y.astype(np.float64), "y")
+        return np.asarray((y - self.y_mean_) / self.y_scale_, dtype=np.float32)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the mean for each row and, with `return_std`, also the standard deviation."""
+        mean, logvar = (part.numpy() for part in moments(self._outputs(X)))
+        mean = mean * self.y_scale_ + self.y_mean_
+        return (mean, np.exp(logvar / 2) * self.y_scale_) if return_std else mean
+
+
 class LupiClassifier(ClassEstimator):
     """Classifier of vectors that trains with x* and predicts without it."""
 
@@ -283,28 +326,14 @@ class LupiClassifier(ClassEstimator):
         return self
 
 
-class LupiRegressor(RegressorMixin, LupiEstimator):  # type: ignore[misc]
+class LupiRegressor(NumberEstimator):
     """Regressor of vectors that trains with x* and predicts a normal distribution without it."""
 
     def fit(self, X: Any, y: Any, xstar: Any = None) -> Self:
-        """Train.
-
-        Args:
-            X: (N, F) numbers, dense or sparse; or a data frame, categories and dates among its
-                columns. Values may be missing.
-            y: numbers, (N,).
-            xstar: (N, D) numbers, NaN where missing; None: the plain model, `no-xstar`.
-        """
+        """Train: as `LupiClassifier.fit`, with numbers as y."""
         X, y, self.encoder_ = fit_features(self, X, y, y_numeric=True)
-        self.y_mean_, self.y_scale_ = _moments(y.astype(np.float64), "y")
-        self._fit(X, ((y - self.y_mean_) / self.y_scale_).astype(np.float32), None, xstar)
+        self._fit(X, self._scaled(y), None, xstar)
         return self
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean for each row and, with `return_std`, also the standard deviation."""
-        mean, logvar = (part.numpy() for part in moments(self._outputs(X)))
-        mean = mean * self.y_scale_ + self.y_mean_
-        return (mean, np.exp(logvar / 2) * self.y_scale_) if return_std else mean
 
 
 @contextlib.contextmanager
@@ -316,11 +345,6 @@ def _threads(n: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _dense(X: Any) -> Array:
-    dense: Array = X.toarray() if hasattr(X, "toarray") else X
-    return dense
 
 
 def _moments(values: Array, name: str) -> tuple[Any, Any]:

@@ -8,16 +8,14 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from lupi.core import Task
-from lupi.core.gaussian import moments
 from lupi.errors import LupiError
-from lupi.estimators.network import ClassEstimator, LupiEstimator
+from lupi.estimators.network import ONE_CYCLE, ClassEstimator, LupiEstimator, NumberEstimator
 from lupi.estimators.task import GivenRows, split_task
 from lupi.loaders.text.rationales import BadRationaleError, find_form, mark_words, read_cell
 from lupi.loaders.text.text_rows import TextSplit
@@ -26,9 +24,10 @@ from lupi.loaders.text.word_vocabulary import WordVocabulary, choose_words
 from lupi.networks.text_backbones import WordVectors
 from lupi.permission import allow
 from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
-from lupi.train.settings import TrainSettings
 
 Array = NDArray[Any]
+MAX_LENGTH = 1_000_000
+"""Words of a text that an exported student reads."""
 NOISE_AT_WORDS = {
     "sites": ["trunk.words"],
     "draw": "example",
@@ -65,6 +64,8 @@ class LupiTextEstimator(LupiEstimator):
         n_threads: Number of torch threads.
     """
 
+    OPTIMIZER = ONE_CYCLE
+
     def __init__(
         self,
         method: str = "het-dropout",
@@ -84,21 +85,7 @@ class LupiTextEstimator(LupiEstimator):
         random_state: Any = None,
         n_threads: int = 1,
     ) -> None:
-        self.method = method
-        self.settings = settings
-        self.network = network
-        self.pooling = pooling
-        self.n_channels = n_channels
-        self.dropout = dropout
-        self.max_words = max_words
-        self.min_count = min_count
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.val_frac = val_frac
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self._store(locals())
 
     def _method_for(self, xstar: Any) -> tuple[str, dict[str, Any]]:
         method, settings = super()._method_for(xstar)
@@ -152,16 +139,26 @@ class LupiTextEstimator(LupiEstimator):
             if isinstance(module, WordVectors):
                 module.forget()  # new texts come as vectors
 
+    def _describe(self) -> dict[str, Any]:
+        network = self._network()
+        if network.is_frozen:
+            raise LupiError(
+                "an estimator on the word vectors of a pretrained encoder can't be exported: use "
+                "`lupi compare` and `lupi export`"
+            )
+        texts = {"column": "text", "max_length": MAX_LENGTH, "words": self.vocabulary_.words}
+        return {"network": network.resolved(), "texts": texts, "target": self._target()}
+
+    def _random_inputs(self) -> Tensor:
+        shape, generator = (64, N_EXAMPLE_WORDS), torch.Generator().manual_seed(0)
+        return torch.randint(len(self.vocabulary_) + 1, shape, generator=generator)
+
     def _vocabulary(self, texts: list[list[str]]) -> WordVocabulary:
         lexemes = {word: i for i, word in enumerate(dict.fromkeys(w for t in texts for w in t))}
         numbered = [np.array([lexemes[word] for word in text], np.int32) for text in texts]
         chosen = choose_words(numbered, len(lexemes), self.min_count, self.max_words)
         names = list(lexemes)
         return WordVocabulary([names[i] for i in chosen])
-
-    def _training(self, n_rows: int) -> TrainSettings:
-        changes = {"optimizer": "adamw", "schedule": "one-cycle"}
-        return super()._training(n_rows).model_copy(update=changes)
 
     @torch.no_grad()
     def _outputs(self, X: Any) -> Tensor:
@@ -208,7 +205,7 @@ class LupiTextClassifier(ClassEstimator, LupiTextEstimator):
         return self
 
 
-class LupiTextRegressor(RegressorMixin, LupiTextEstimator):  # type: ignore[misc]
+class LupiTextRegressor(NumberEstimator, LupiTextEstimator):
     """Regressor of texts that trains with rationales and predicts without them."""
 
     def fit(self, X: Any, y: Any, rationales: Any = None) -> Self:
@@ -217,16 +214,8 @@ class LupiTextRegressor(RegressorMixin, LupiTextEstimator):  # type: ignore[misc
         check_consistent_length(texts, y)
         if not np.isfinite(y).all():
             raise ValueError("y has values that are not finite; drop these texts")
-        self.y_mean_, self.y_scale_ = float(y.mean()), float(y.std()) or 1.0
-        scaled = ((y - self.y_mean_) / self.y_scale_).astype(np.float32)
-        self._fit(texts, scaled, None, rationales)
+        self._fit(texts, self._scaled(y), None, rationales)
         return self
-
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean for each text and, with `return_std`, also the standard deviation."""
-        mean, logvar = (part.numpy() for part in moments(self._outputs(X)))
-        mean = mean * self.y_scale_ + self.y_mean_
-        return (mean, np.exp(logvar / 2) * self.y_scale_) if return_std else mean
 
 
 def check_texts(X: Any) -> list[str]:

@@ -21,6 +21,12 @@ from lupi.interface.sources import settings_from
 from lupi.permission import allow_texts_in
 
 Names = str | Sequence[str]
+LISTS = ("privileged", "rationale", "ignore")
+COLUMNS = (
+    *("target", "text", "masks", "boxes", "labels", "groups", "items", "gold", "time", "split"),
+    *("weights", "by", *LISTS),
+)
+"""Arguments about the data; those in `LISTS` take one name or several."""
 
 
 def compare(
@@ -40,6 +46,7 @@ def compare(
     time: str | None = None,
     split: str | None = None,
     weights: str | None = None,
+    by: str | None = None,
     arms: Sequence[str] | Mapping[str, Any] | None = None,
     sizes: Sequence[int] | None = None,
     xstar_fracs: Sequence[float] | None = None,
@@ -84,6 +91,8 @@ def compare(
         time: column by which training rows precede test rows.
         split: column that says train, val or test for each row.
         weights: column that says how much a row counts (tables).
+        by: column whose values are subgroups, for which results are shown, too; of a number with
+            many values, quarters of the rows.
         arms: names of arms to keep, or of other methods to add with a shuffled control; or the
             settings of all arms, by name. The plain model, `no-xstar`, is always among them.
         sizes: numbers of training rows.
@@ -115,23 +124,8 @@ def compare(
         >>> result = lupi.compare(frame, target="late", privileged=["rain", "traffic"])
         >>> result.verdict
     """
-    columns = {
-        "target": target,
-        "privileged": _names(privileged),
-        "text": text,
-        "rationale": _names(rationale),
-        "masks": masks,
-        "boxes": boxes,
-        "labels": labels,
-        "ignore": _names(ignore),
-        "groups": groups,
-        "items": items,
-        "gold": gold,
-        "time": time,
-        "split": split,
-        "weights": weights,
-        **task,
-    }
+    given = {name: value for name, value in locals().items() if name in COLUMNS}
+    columns = {**given, **{name: _names(given[name]) for name in LISTS}, **task}
     _refuse_typos(task)
     if network is not None:
         data = _own_network(data, network)

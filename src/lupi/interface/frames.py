@@ -30,7 +30,11 @@ def frame_identity(frame: "pd.DataFrame") -> str:
     digest = hashlib.sha256()
     for name in frame.columns:
         digest.update(f"{name}\0{frame[name].dtype}\0".encode())
-    digest.update(pd.util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+    hashable = frame.copy(deep=False)
+    for key, column in frame.items():
+        if column.dtype == object and any(isinstance(value, list | dict) for value in column):
+            hashable[key] = column.map(str)
+    digest.update(pd.util.hash_pandas_object(hashable, index=False).to_numpy().tobytes())
     return digest.hexdigest()[:8]
 
 

@@ -101,15 +101,8 @@ class Comparison:
         """What to do next, in a sentence each."""
         if not self.is_complete:
             return ["Runs are missing: run the same command again to resume."]
-        state = outcome(self.summary).state
         ship = "Train the student to ship on all labels: lupi export --refit."
-        if state in ("helps", "mixed") and self.summary.statement.is_confirmed is not False:
-            return [ship]
-        if state in ("undecided", "no detectable difference", "underpowered"):
-            return ["More seeds may decide it: lupi compare --until-decided.", ship]
-        if state == "better than plain only":
-            return ["Use the method if you like, but the gain is not due to x*.", ship]
-        return ["Ship the plain model: lupi export --refit --arm no-xstar."]
+        return [self.summary.statement.advice, ship]
 
     def plot(self, what: Literal["scores", "differences"] = "scores") -> Any:
         """Return a plotly figure: scores over training-set sizes, or differences to controls."""

@@ -33,6 +33,7 @@ from lupi.records import (
 )
 from lupi.verdict.planning import too_few_seeds
 from lupi.verdict.summary import open_questions, seconds_of
+from lupi.verdict.units import count
 
 DEFAULT_BUDGET = 30
 """Most seeds of a comparison that runs until it is decided, unless the user says how many."""
@@ -146,7 +147,8 @@ def _describe_work(plan: Plan, record: ComparisonRecord, n_jobs: int) -> str:
         sizes = {run.plan.size for run in record.runs}
         seeds = {run.plan.seed for run in record.runs}
         return (
-            f"{len(plan.arms)} arms x {len(sizes)} sizes x {len(seeds)} seeds: "
+            f"{count(len(plan.arms), 'arm')} x {count(len(sizes), 'size')} x "
+            f"{count(len(seeds), 'seed')}: "
             f"{n_jobs} of {len(record.runs)} runs to do"
         )
     first = plan.candidates[0]

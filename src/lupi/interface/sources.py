@@ -111,6 +111,7 @@ def _from_stdin(
 def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     from lupi.configs import find_settings
     from lupi.loaders.files import TABLES
+    from lupi.loaders.text.exports import refuse_unread
     from lupi.settings import read_yaml
 
     if URL.match(str(path)):
@@ -125,6 +126,8 @@ def _from_path(path: Path, given: Mapping[str, Any], changes: Mapping[str, Any])
             f"{path.name} is taken for an export of texts from {tool}: text from "
             f"`{given['text']}`, class from `{given['target']}`, x* from `{given['rationale'][0]}`"
         )
+    if path.is_file() and not given:
+        refuse_unread(path)
     if "text" in given or path.name.lower().endswith(TABLES):
         return _from_file(path, given, changes, str(path))
     for name in given:
@@ -139,9 +142,7 @@ def _tool(path: Path, given: Mapping[str, Any]) -> str | None:
     """Return the annotation tool that exported a file of texts, unless columns say otherwise."""
     from lupi.loaders.text.exports import find_tool
 
-    if not path.is_file() or "privileged" in given or "rationale" in given:
-        return None
-    return find_tool(path)
+    return None if "privileged" in given or "rationale" in given else find_tool(path)
 
 
 def _from_images(

@@ -16,7 +16,7 @@ from lupi.design import Design
 from lupi.errors import LupiError
 from lupi.facts import Fact
 from lupi.settings import derive_seed
-from lupi.subsets import PARTS, Part
+from lupi.subsets import PARTS, Part, Subgroups
 
 Rows = NDArray[np.int64]
 Codes = NDArray[np.int64]
@@ -44,6 +44,7 @@ class Division:
     keys: NDArray[np.uint64] | None = None
     """A number made of each row's name (N,). With keys the order of a draw depends on names only:
     a row that is added later replaces at most one other."""
+    by: Subgroups | None = None
     trainable: NDArray[np.bool_] | None = None
     """Rows that may be training rows (N,); None: all."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -88,8 +89,8 @@ class Division:
         return self.labels[rows]
 
     def facts(self) -> list[Fact]:
-        """Return what to know about groups and time."""
-        found = []
+        """Return what to know about groups, time and subgroups."""
+        found = [] if self.by is None else [self.by.fact()]
         if self.groups is not None:
             n_groups, name = len(np.unique(self.groups)), self.names.get("groups", "groups")
             found.append(Fact("groups", f"{n_groups:,} ({name}), none of which is divided"))
@@ -237,6 +238,7 @@ class GivenParts:
     sizes: Mapping[Part, int]
     classes: Callable[[int], Codes]
     """A seed to the class of each training row."""
+    by: Subgroups | None = None
 
     @property
     def n_train(self) -> int:

@@ -18,11 +18,12 @@ from lupi.loaders.division import (
 )
 from lupi.loaders.tables.encoder import days, is_date, is_number, texts
 from lupi.settings import Settings, format_value
-from lupi.subsets import PARTS, Part
+from lupi.subsets import PARTS, Part, Subgroups
 
 if TYPE_CHECKING:
     import pandas as pd
 
+MAX_SUBGROUPS = 12
 PART_NAMES: dict[str, Part] = {
     **{part: part for part in PARTS},
     **dict.fromkeys(("dev", "valid", "validation"), "val"),
@@ -39,12 +40,15 @@ class DivisionSettings(Settings):
     time: str | None = None
     """Column of numbers or dates: training rows precede validation rows, these test rows. With
     `groups`, later rows of a group that has earlier ones are left out."""
+    by: str | None = None
+    """Column whose values are subgroups: results are shown for each of them, too. Of a number with
+    many values, quarters of the rows. It may be a feature, privileged or ignored."""
     val_frac: float = Field(0.2, gt=0, lt=1)
     """Fraction of validation rows, unless a file or column gives them."""
     test_frac: float = Field(0.3, gt=0, lt=1)
     """Fraction of test rows, unless a file or column gives them."""
 
-    @field_validator("split", "groups", "time", mode="before")
+    @field_validator("split", "groups", "time", "by", mode="before")
     @classmethod
     def _name(cls, value: Any) -> Any:
         return str(value) if isinstance(value, int) else value
@@ -116,6 +120,10 @@ def divide(
     elif classes and grouped is None:
         check_classes(labels["train"], classes, target, len(drawn) + 1)
     every = np.concatenate([labels[part] for part in PARTS if part in labels])
+    by = None
+    if settings.by is not None:
+        columns = [column(part, settings.by) for part in PARTS if part in labels]
+        by = subgroups_of(columns, settings.by)
     named = {"groups": grouped, "time": time}
     return Division(
         every.astype(np.int64) if classes else np.zeros(len(every), dtype=np.int64),
@@ -124,7 +132,31 @@ def divide(
         groups,
         times,
         names={role: name for role, name in named.items() if name is not None},
+        by=by,
     )
+
+
+def subgroups_of(columns: "Sequence[pd.Series[Any]]", name: str) -> Subgroups:
+    """Return the subgroups that the values of a column are, or quarters of its numbers."""
+    import pandas as pd
+
+    values = pd.concat(columns, ignore_index=True)
+    found = pd.Series([text or "missing" for text in texts(values)])
+    names = tuple(sorted(set(found)))
+    if is_number(values):
+        if values.nunique() > MAX_SUBGROUPS:
+            quarter = pd.qcut(values, 4, labels=False, duplicates="drop")
+            ends = values.groupby(quarter).agg(["min", "max"])
+            ranges = {i: f"{low:.4g} to {high:.4g}" for i, low, high in ends.itertuples()}
+            found = quarter.map(ranges).fillna("missing")
+        names = tuple(map(str, values.groupby(found).min().sort_values().index))
+    if not 2 <= len(names) <= MAX_SUBGROUPS:
+        raise LupiError(
+            f"by: column {name!r} has {len(names)} values; expected 2 to {MAX_SUBGROUPS} "
+            "subgroups: choose another column, or make one with fewer values"
+        )
+    place = {text: i for i, text in enumerate(names)}
+    return Subgroups(name, names, np.array([place[text] for text in found], dtype=np.int64))
 
 
 def _times(values: "pd.Series[Any]") -> NDArray[np.float64]:

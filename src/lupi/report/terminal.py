@@ -27,6 +27,7 @@ from lupi.report.sentences import (
     percent,
     tuning_lines,
 )
+from lupi.report.subgroups import NOTE, subgroup_rows
 from lupi.verdict.results import LOOKS, Cell, Summary
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.side_by_side import Pair, SideBySide
@@ -63,6 +64,7 @@ class SummaryTable:
             yield _wrapped(line, width, style="dim")
         yield from _partial(summary, width)
         yield from _label_saving(summary, width)
+        yield from _subgroups(summary, width)
         yield from _tuning(summary, width)
         if summary.warnings:
             yield Text("\nWarnings", style="bold")
@@ -180,6 +182,24 @@ def _label_saving(summary: Summary, width: int) -> Iterator[Text]:
         yield Text(title, style="bold")
     for name, known in answers.items():
         yield _wrapped(f"{name}: {', '.join(known)}", width, first="  ", rest="    ")
+
+
+def _subgroups(summary: Summary, width: int) -> Iterator[RenderableType]:
+    """Yield a table of the results by subgroup at the largest size."""
+    if not summary.subgroups:
+        return
+    size = summary.sizes[-1]
+    title = f"\nBy {summary.subgroups[0].column}, n = {size}, {unit(summary.metric)}"
+    yield Text(title, style="bold")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for head in ("arm", "subgroup"):
+        table.add_column(head, overflow="fold")
+    for head in ("plain", "mean", "over plain", "over best control"):
+        table.add_column(head, justify="right", overflow="fold")
+    for row in subgroup_rows(summary, size):
+        table.add_row(*map(Text, row))
+    yield table
+    yield _wrapped(NOTE, width, style="dim")
 
 
 def _tuning(summary: Summary, width: int) -> Iterator[Text]:

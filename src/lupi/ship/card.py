@@ -3,7 +3,7 @@
 It is the only file of an exported folder that mentions x*.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,35 +33,62 @@ def model_card(
     result = read_result(run_folder)
     judged = _comparison_of(run_folder if refitted is None else refitted.picked.folder)
     name = judged[0].comparison if judged else settings.task.name
-    lines = [
-        f"# {markdown_text(name)}: {settings.method}, n = {settings.size}, seed {settings.seed}",
-        "",
-        _purpose(description),
-        "",
-        "## Training",
-        "",
-        *_training(settings),
-        *_pretrained(description),
-        "",
-        "## Evidence",
-        "",
-        *(_scores(result) if refitted is None else _expected(refitted)),
-        "",
-        *_verdict(judged),
-        "",
-        "## This export",
-        "",
-        f"- Format {format_}, written by lupi {__version__} from run "
-        f"{markdown_code(run_folder.name)}.",
-        f"- Outputs compared with the original's on {n_rows} test rows: largest difference "
-        f"{difference:.2g}.",
-        "- `student.json` describes the preprocessing and the outputs; `manifest.json` "
-        "contains the SHA-256 of every file.",
-        "",
-        "## Limits",
-        "",
-        *_limits(description, result),
-    ]
+    sections = {
+        "Training": [*_training(settings), *_pretrained(description)],
+        "Evidence": [
+            *(_scores(result) if refitted is None else _expected(refitted)),
+            "",
+            *_verdict(judged),
+        ],
+        "This export": [
+            f"- Format {format_}, written by lupi {__version__} from run "
+            f"{markdown_code(run_folder.name)}.",
+            f"- Outputs compared with the original's on {n_rows} test rows: largest difference "
+            f"{difference:.2g}.",
+            FILES,
+        ],
+        "Limits": [*_limits(description, result)],
+    }
+    title = f"{markdown_text(name)}: {settings.method}, n = {settings.size}, seed {settings.seed}"
+    return _written(title, description, sections)
+
+
+FILES = (
+    "- `student.json` describes the preprocessing and the outputs; `manifest.json` contains the "
+    "SHA-256 of every file."
+)
+
+
+def estimator_card(
+    description: Description, method: str, n_labels: int, n_rows: int, difference: float
+) -> str:
+    """Return the model card of an estimator's student, which no comparison judged."""
+    found = find_method(method)
+    of_xstar = "used privileged information (x*), which the model does not take as an input"
+    if not found.uses_xstar:
+        of_xstar = "did not use privileged information (x*)"
+    sections = {
+        "Training": [
+            f"- {n_labels} labelled rows, with `fit` of a scikit-learn estimator.",
+            f"- Method `{found.name}`: {found.summary}.",
+            f"- Training {of_xstar}.",
+            *_pretrained(description),
+        ],
+        "Evidence": ["No comparison was made, so it is unknown whether x* helped."],
+        "This export": [
+            f"- Written by lupi {__version__}. Outputs compared with the original's on {n_rows} "
+            f"random inputs: largest difference {difference:.2g}.",
+            FILES,
+        ],
+        "Limits": [*_limits(description, {"status": "finished"})],
+    }
+    return _written(f"{found.name}, {n_labels} labels", description, sections)
+
+
+def _written(title: str, description: Description, sections: Mapping[str, Sequence[str]]) -> str:
+    lines = [f"# {title}", "", _purpose(description)]
+    for head, text in sections.items():
+        lines += ["", f"## {head}", "", *text]
     return "\n".join(lines) + "\n"
 
 

@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lupi.core import Split, Task
 from lupi.errors import LupiError
 from lupi.files import remove_leftovers, require_utf8, temporary_path, write_json, write_text
 from lupi.networks.text_backbones import PretrainedWords, find_text_backbone
+from lupi.noise.attach import AttachedNet
 from lupi.ship.card import model_card
+from lupi.ship.description import Description
 from lupi.ship.manifest import DESCRIPTION, ONNX, TOKENIZER, WEIGHTS, write_manifest
-from lupi.ship.onnx_file import write_onnx
+from lupi.ship.onnx_file import OnnxNetwork, write_onnx
 from lupi.ship.refit import Refitted
 from lupi.ship.student import describe_run, load_student, whole_student
 from lupi.tasks.images.image import in_pixels
@@ -58,8 +60,6 @@ def export(
 
     With `refitted`, the run is one on all labels, and the card says what to expect of it.
     """
-    if out.exists():
-        raise LupiError(f"{out} already exists: choose another folder with --out, or delete it")
     description = describe_run(run_folder)
     run = read_finished(run_folder)
     task = run.task
@@ -69,7 +69,41 @@ def export(
     student, words = whole_student(run.student, description), None
     if description.texts is not None and description.frozen is not None:
         words = find_text_backbone(description.frozen)
-    inputs = partial(_test_inputs, test, run.task, words)
+    return write_student(
+        out,
+        description,
+        student,
+        partial(_test_inputs, test, run.task, words),
+        format_,
+        lambda n_rows, difference: model_card(
+            run_folder, run.settings, description, format_, n_rows, difference, refitted
+        ),
+        None if words is None else words.tokenizer,
+    )
+
+
+def write_student(
+    out: Path,
+    description: Description,
+    student: nn.Module,
+    inputs: Callable[[], Iterator[Tensor]],
+    format_: Format,
+    card: Callable[[int, float], str],
+    tokenizer: Path | None = None,
+) -> Exported:
+    """Write a student to a new folder, after comparing its outputs with the original's.
+
+    Args:
+        out: The folder.
+        description: Preprocessing and meaning of the outputs.
+        student: From x to outputs.
+        inputs: Returns batches of x on which outputs are compared.
+        format_: Weights, or weights and graph.
+        card: From the number of compared rows and the largest difference to the model card.
+        tokenizer: That of a pretrained text encoder.
+    """
+    if out.exists():
+        raise LupiError(f"{out} already exists: choose another folder with --out, or delete it")
     require_utf8(out)
     remove_leftovers(out)
     unfinished = temporary_path(out)
@@ -81,25 +115,48 @@ def export(
         else:
             metadata = {"lupi": json.dumps(description.resolved(), sort_keys=True)}
             write_onnx(student, next(inputs())[:2], unfinished / ONNX, metadata)
-        if words is not None:
-            shutil.copyfile(words.tokenizer, unfinished / TOKENIZER)
+        if tokenizer is not None:
+            shutil.copyfile(tokenizer, unfinished / TOKENIZER)
         write_manifest(unfinished)
         n_rows, difference = _compare(student.eval(), load_student(unfinished).outputs, inputs())
-        if not difference <= LARGEST_DIFFERENCE:
-            raise LupiError(
-                f"the export failed: its outputs differ by {difference:.3g} from the "
-                f"original's on {n_rows} test rows (limit: {LARGEST_DIFFERENCE:g}). "
-                "Nothing was written"
-            )
-        card = model_card(
-            run_folder, run.settings, description, format_, n_rows, difference, refitted
-        )
-        write_text(unfinished / "MODEL_CARD.md", card)
+        _check(difference)
+        write_text(unfinished / "MODEL_CARD.md", card(n_rows, difference))
         write_manifest(unfinished)
         unfinished.rename(out)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return Exported(out, n_rows, difference)
+
+
+def export_onnx(net: nn.Module, path: str | Path, x: Tensor) -> Path:
+    """Write the student of `lupi.attach`, or any network, to an ONNX file, and check its outputs.
+
+    Args:
+        net: What `lupi.attach` returned, or a network.
+        path: A new file.
+        x: At least two rows; the file takes any number of them.
+    """
+    path = Path(path)
+    if path.exists():
+        raise LupiError(f"{path} already exists: choose another name, or delete it")
+    student = net.student() if isinstance(net, AttachedNet) else net
+    was_training, unfinished = student.training, temporary_path(path)
+    try:
+        write_onnx(student, x, unfinished, {})
+        _check(_compare(student.eval(), OnnxNetwork(unfinished), iter([x]))[1])
+        unfinished.rename(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+        student.train(was_training)
+    return path
+
+
+def _check(difference: float) -> None:
+    if not difference <= LARGEST_DIFFERENCE:
+        raise LupiError(
+            f"the export failed: its outputs differ by {difference:.3g} from the original's "
+            f"(limit: {LARGEST_DIFFERENCE:g}). Nothing was written"
+        )
 
 
 @torch.inference_mode()

@@ -77,7 +77,7 @@ def refit(
     picked = pick_run(comparison, arm)
     path = picked.folder / "settings.json"
     before = RunSettings.parse(read_json(path), str(path))
-    if before.task.name == "own":
+    if before.task.name == "custom":
         raise LupiError(
             "a task of your own draws its rows itself: train its network on all of them instead"
         )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.loaders.files import SUFFIXES, read_lines, read_rows, resolve, suffix_of
+from lupi.loaders.text.exports import TEXT, find_tool, read_export
 from lupi.loaders.text.texts import as_text, remove_tags
 from lupi.loaders.text.tokens import split_words
 from lupi.loaders.text.word_vocabulary import WordVocabulary
@@ -72,14 +73,17 @@ class TextEncoder:
         return x
 
     def read(self, path: Path, batch_size: int) -> Iterator[EncodedTexts]:
-        """Read a file like the training texts, or one text per line (.txt)."""
-        if path.suffix.lower() in ONE_PER_LINE or suffix_of(path) not in SUFFIXES:
+        """Read a file like the training texts, an annotation tool's, or one text per line."""
+        if (tool := find_tool(path)) is not None:
+            rows, column = read_export(path, tool), TEXT
+        elif path.suffix.lower() in ONE_PER_LINE or suffix_of(path) not in SUFFIXES:
             lines = read_lines(path, self._how.encoding)
             yield from self.read_lines(lines, str(path), batch_size)
             return
-        how = resolve(path, self._how.dialect, [self._how.column])
-        rows = read_rows(path, [self._how.column], dialect=how)
-        texts = ((row.number, as_text(row.cells.get(self._how.column))) for row in rows)
+        else:
+            column = self._how.column
+            rows = read_rows(path, [column], dialect=resolve(path, self._how.dialect, [column]))
+        texts = ((row.number, as_text(row.cells.get(column))) for row in rows)
         while chunk := list(islice(texts, batch_size)):
             yield self._encoded(chunk)
 

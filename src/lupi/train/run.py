@@ -162,10 +162,14 @@ def _score(
     metrics = {name: trivial if name == judged_by else {} for name in scored}
     signatures: dict[str, str] = {}
     if fitted.best_epoch:
-        metrics = {
-            name: task.outcome.metrics(*compute_outputs(fitted.method, split, processes=processes))
+        outputs = {
+            name: compute_outputs(fitted.method, split, processes=processes)
             for name, split in {**scored, **splits.also}.items()
         }
+        score = task.outcome.metrics
+        metrics = {name: score(*found) for name, found in outputs.items() if name != "test"}
+        if not settings.trial:
+            metrics |= splits.score_test(score, *outputs["test"])
     if processes.rank > 0:
         return {}
     if fitted.best_epoch:

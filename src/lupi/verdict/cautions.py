@@ -47,6 +47,15 @@ def cautions(
     if unlearned := _listed(arms, lambda cell: _no_better_than_trivial(cell, scores)):
         trivial = score(scores.trivial, rule.metric)
         yield f"no better than a predictor that ignores x (score {trivial}): {unlearned}"
+    plain = [arm for arm in arms if any(cell.verdict == "reference" for cell in arm.cells)]
+    if below := _listed(plain, lambda cell: _clearly_below_trivial(cell, scores)):
+        yield (
+            f"clearly below a predictor that ignores x: {below}. Such students learn what is the "
+            "other way round in test rows. Usual causes: pairs of similar rows with different "
+            "classes that are divided between training and test (name their column as `groups`), "
+            "test rows of another time or place, or classes that are so rare that most rows are "
+            "of one class (then judge by another `metric`)"
+        )
     yield from _harmed(arms, scores)
     yield from _beaten_networks(record.arms, scores, rule)
     if bare := [
@@ -111,6 +120,12 @@ def _no_better_than_trivial(cell: Cell, scores: Scores) -> bool:
     if cell.mean is None or scores.trivial is None:
         return False
     return scores.sign * cell.mean <= scores.sign * scores.trivial
+
+
+def _clearly_below_trivial(cell: Cell, scores: Scores) -> bool:
+    if cell.interval is None or scores.trivial is None:
+        return False
+    return max(scores.sign * end for end in cell.interval) < scores.sign * scores.trivial
 
 
 def _harmed(arms: Sequence[ArmSummary], scores: Scores) -> Iterator[str]:

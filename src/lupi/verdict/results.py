@@ -206,6 +206,15 @@ class Tuning:
 
 
 @dataclass(frozen=True, slots=True)
+class Subgroup:
+    """All arms on the test rows of one subgroup."""
+
+    column: str
+    name: str
+    arms: tuple[ArmSummary, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """The verdict of a comparison in words. All sentences come from `lupi.verdict.words`."""
 
@@ -373,3 +382,5 @@ class Summary(Judgement):
     """None if the comparison is untuned."""
     confirmation: "Summary | None" = None
     """The winner and its controls on fresh seeds, judged on these alone."""
+    subgroups: tuple["Subgroup", ...] = ()
+    """The same arms on parts of the test rows; not corrected for the number of subgroups."""

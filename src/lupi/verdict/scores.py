@@ -72,8 +72,8 @@ class Scores:
         return self.sign * np.array([scores.get(seed, np.nan) for seed in wanted], np.float64)
 
 
-def read_scores(record: ComparisonRecord) -> Scores:
-    """Collect the test scores of a comparison."""
+def read_scores(record: ComparisonRecord, split: str = "test") -> Scores:
+    """Collect the test scores of a comparison, or those of a subgroup of its test rows."""
     names = [arm.name for arm in record.arms]
     sizes = sorted({run.plan.size for run in record.runs})
     seeds = list(dict.fromkeys(run.plan.seed for run in record.runs))
@@ -93,7 +93,7 @@ def read_scores(record: ComparisonRecord) -> Scores:
                 "run `lupi compare` to plan the comparison again"
             )
         planned.add(key)
-        _count(run, metric, cells[arm, size], warnings)
+        _count(run, metric, split, cells[arm, size], warnings)
         if (bar := number_at(run.result, "trivial", metric)) is not None:
             trivial.append(bar)
     return Scores(
@@ -106,13 +106,13 @@ def read_scores(record: ComparisonRecord) -> Scores:
     )
 
 
-def _count(run: RunRecord, metric: str, cell: Runs, warnings: list[str]) -> None:
+def _count(run: RunRecord, metric: str, split: str, cell: Runs, warnings: list[str]) -> None:
     """Add one run to its cell."""
     if run.result is None:
         cell.n_missing += 1
         return
     cell.n_diverged += run.result.get("status") == "diverged"
-    score = number_at(run.result, "metrics", "test", metric)
+    score = number_at(run.result, "metrics", split, metric)
     if score is None:
         cell.n_missing += 1
         warnings.append(
@@ -120,8 +120,8 @@ def _count(run: RunRecord, metric: str, cell: Runs, warnings: list[str]) -> None
         )
         return
     cell.scores[run.plan.seed] = score
-    for name in run.result["metrics"]["test"]:
-        if (value := number_at(run.result, "metrics", "test", name)) is not None:
+    for name in run.result["metrics"][split]:
+        if (value := number_at(run.result, "metrics", split, name)) is not None:
             cell.recorded.setdefault(name, []).append(value)
     cell.n_collapsed += run.result.get("collapsed") is True
 

@@ -1,7 +1,7 @@
 """From the records of a comparison to its summary, to the runs it needs, and to tuned settings."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from lupi.design import Looks
 from lupi.records import Candidate, ComparisonRecord, Metric, PlannedRun, RunRecord
 from lupi.verdict.cautions import cautions, tuning_cautions
-from lupi.verdict.results import Summary, Trial, Tuning, Verdict
+from lupi.verdict.results import Subgroup, Summary, Trial, Tuning, Verdict
 from lupi.verdict.roles import Key, controls, find_reference, is_candidate, parse_questions
 from lupi.verdict.rule import Rule, judge_arms
 from lupi.verdict.scores import Scores, number_at, read_scores
@@ -17,6 +17,8 @@ from lupi.verdict.statistics import ALPHA
 from lupi.verdict.units import count
 from lupi.verdict.words import find_subject, statement
 
+IN_TEST = "test/"
+"""Start of the names of subgroups of test rows, in results."""
 OPEN: tuple[Verdict, ...] = (
     "undecided",
     "no detectable difference",
@@ -64,7 +66,22 @@ def summarise(record: ComparisonRecord) -> Summary:
         tuning=tuning,
         looks=rule.looks.counts,
         confirmation=confirmation,
+        subgroups=tuple(
+            Subgroup(column, name, judge_arms(scores, record.arms, rivals, rule))
+            for column, name, scores in _subgroups(record)
+        ),
     )
+
+
+def _subgroups(record: ComparisonRecord) -> Iterator[tuple[str, str, Scores]]:
+    """Yield the column, the name and the scores of each subgroup of the test rows."""
+    column = str(record.settings.get("task", {}).get("by"))
+    names = dict.fromkeys(
+        name for run in record.finished for name in (run.result or {}).get("metrics", {})
+    )
+    for name in names:
+        if name.startswith(IN_TEST):
+            yield column, name.removeprefix(IN_TEST), read_scores(record, name)
 
 
 def _progress(record: ComparisonRecord, scores: Scores, looks: Looks) -> str:

@@ -125,3 +125,17 @@ def test_whole_days_have_no_time_of_day() -> None:
     assert encoder.columns[0].factor[-2:] == (0.0, 0.0)  # not a rounding error scaled up
     hourly = pd.DataFrame({"sent": pd.date_range("2024-01-01", periods=40, freq="7h").astype(str)})
     assert min(TableEncoder.lay_out(hourly).fit(hourly).columns[0].factor[-2:]) > 0
+
+
+def test_columns_that_are_encoded_together_are_as_if_alone() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(30, 4, (257, 5)), columns=list("abcde"))
+    frame["constant"], frame["whole"] = 7.0, rng.integers(0, 9, 257)
+    frame["gaps"] = frame["a"].where(rng.random(257) > 0.2)
+    frame["van"] = rng.choice(["old", "new"], 257)
+    laid_out = TableEncoder.lay_out(frame)
+    encoder = laid_out.fit(frame)
+    alone = [column.fit(frame[column.name]) for column in laid_out.columns]
+    assert list(encoder.columns) == alone
+    vectors = [column.transform(frame[column.name]) for column in alone]
+    assert (encoder.transform(frame) == np.concatenate(vectors, 1).astype(np.float32)).all()

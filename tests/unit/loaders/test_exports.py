@@ -190,3 +190,20 @@ def test_tags_that_would_be_words_are_refused(tmp_path: Path) -> None:
 def test_markup_is_remarked_on(tmp_path: Path) -> None:
     path = frame(tmp_path, [["silly"], ["silly"]], ["silly<br />film", "silly film"])
     assert "1 of 2 texts contain markup, such as <br>" in load(path).findings.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "tool"),
+    [
+        ("a.ann", "T1\tEvidence 0 5\tsuper\n", "brat"),
+        ("a.conll", "super B-POS\n", "CoNLL"),
+        ("h.json", '{"1": {"post_tokens": ["a"], "rationales": [[1]]}}', "HateXplain"),
+    ],
+)
+def test_a_format_that_is_known_but_not_read_is_named(
+    tmp_path: Path, name: str, content: str, tool: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(LupiError, match=f"is a file of {tool}, which lupi does not read: convert"):
+        settings_from(path, {})

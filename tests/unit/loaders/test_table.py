@@ -369,3 +369,12 @@ def test_renamed_columns_are_reported(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [[*row, row[0]] for row in rows()], [*HEADER, "km"])
     task = TableTask(settings_of(path), TableNetworkSettings())
     assert "called km.1" in str(task.facts)
+
+
+def test_too_many_columns_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    names = [f"c{i}" for i in range(20_001)]
+    path = tmp_path / "wide.csv"
+    lines = [",".join([*names, "rain", "traffic", "hours", "late"])] * 2
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(LupiError, match=r"20,001 columns as x; at most 20,000 .*task\.features"):
+        load_table(settings_of(path))

@@ -208,3 +208,12 @@ def test_an_arm_that_learned_almost_nothing_is_named() -> None:
     assert "close to a predictor that ignores x" in found
     fine = " ".join(summarise(comparison(three_arms(0.6, 0.6, 0.5))).warnings)
     assert "close to a predictor" not in fine
+
+
+def test_scores_below_chance_are_explained() -> None:
+    """Pairs of edited reviews, divided between training and test, scored 47 %."""
+    below = " ".join(summarise(comparison(three_arms(0.05, 0.05, 0.06))).warnings)
+    assert "clearly below a predictor that ignores x: no-xstar at n = 75" in below
+    assert "name their column as `groups`" in below
+    at_chance = " ".join(summarise(comparison(three_arms(0.098, 0.1, 0.1))).warnings)
+    assert "clearly below" not in at_chance

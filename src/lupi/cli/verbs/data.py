@@ -72,14 +72,21 @@ def shard(
 
 @app.command()
 def reviews(
-    path: Annotated[Path, typer.Argument(metavar="FILE.csv", help="File to write.")],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="File to write: CSV, or a Label Studio export (.json)."
+        ),
+    ],
     n: Annotated[int, typer.Option("--n", min=1, help="Number of reviews.")] = 600,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
 ) -> None:
     """Generate product reviews with labels and rationales, to try lupi on texts.
 
-    They come from a small grammar, so results on them say nothing about real texts. Columns:
-    review, label (good or bad), spans.
+    They come from a small grammar, so results on them say nothing about real texts. Columns of a
+    CSV: review, label (good or bad), spans.
+
+    Example: `lupi data reviews reviews.json`, then `lupi compare reviews.json`
 
     Example: `lupi data reviews reviews.csv`, then
     `lupi compare reviews.csv --text review --target label --rationale spans`

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lupi.errors import shortened
 from lupi.loaders.tables.encoder import MAX_CATEGORIES, ColumnKind, is_number
 
@@ -76,7 +78,13 @@ def odd_columns(frame: "pd.DataFrame", kinds: Mapping[str, ColumnKind]) -> Itera
         frame: rows of the table.
         kinds: what its columns were taken for; others are not looked at.
     """
+    numbers = [name for name, kind in kinds.items() if kind == "number" and is_number(frame[name])]
+    values = frame[numbers].to_numpy(dtype=np.float64, na_value=np.nan)
+    varies = np.fmax.reduce(values, axis=0) > np.fmin.reduce(values, axis=0)
+    plain = {name for name, has_values in zip(numbers, varies, strict=True) if has_values}
     for name, kind in kinds.items():
+        if name in plain:
+            continue
         given = frame[name].dropna()
         n_values = given.nunique()
         if n_values < 2:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS, MAX_VALUES = 1_000_000, 50_000_000
 """Rows and values of a file that are read if the settings do not say how many."""
+MAX_FEATURES = 20_000
 LARGEST = 1e100
 """Maximum size of a number: squares of larger ones can't be summed."""
 SINGLE = (str, bool, int, float, datetime.date, decimal.Decimal, np.generic)
@@ -87,7 +88,8 @@ def load_table(settings: TableSettings) -> Table:
     if settings.content not in (None, fingerprint_of(settings.files)):
         raise LupiError(f"{settings.path} has changed since this run was planned; plan it again")
     features = _features(settings, list_columns(settings.path, settings.dialect))
-    used = frozenset({*features, *settings.columns_beside})
+    shown_by = () if settings.by is None else (settings.by,)
+    used = frozenset({*features, *settings.columns_beside, *shown_by})
     max_rows = settings.max_rows or min(MAX_ROWS, MAX_VALUES // len(used))
     frames = {
         part: read_frame(path, settings.dialect, used, max_rows)
@@ -99,7 +101,8 @@ def load_table(settings: TableSettings) -> Table:
     for part, frame in frames.items():
         path = settings.path if part == "train" else getattr(settings, part)
         privileged = settings.privileged if part == "train" else ()
-        for name in (settings.target, *features, *settings.dividers.values(), *privileged):
+        named = (settings.target, *features, *settings.dividers.values(), *privileged, *shown_by)
+        for name in named:
             if name not in frame.columns:
                 raise LupiError(f"{path}: {unknown_name('column', name, list(frame.columns))}")
     _refuse_cells(frames["train"], (settings.target, *features, *settings.privileged), settings)
@@ -188,8 +191,10 @@ def _refuse_decimal_commas(
     if settings.decimal != ".":
         return
     for name in (settings.target, *settings.privileged, *features):
+        if name in settings.categorical or is_number(frame[name]):
+            continue
         values = frame[name].dropna()
-        if name in settings.categorical or is_number(values) or not len(values):
+        if not len(values):
             continue
         if values.map(lambda v: isinstance(v, str) and bool(DECIMAL_COMMA.fullmatch(v))).all():
             remedy = "convert it to numbers"
@@ -229,12 +234,13 @@ def _features(settings: TableSettings, columns: Sequence[str]) -> tuple[str, ...
         "categorical": settings.categorical,
         **{role: (name,) for role, name in settings.dividers.items()},
         "weights": (settings.weights,) if settings.weights else (),
+        "by": (settings.by,) if settings.by else (),
     }
     for role, names in named.items():
         for name in names:
             if name not in columns:
                 raise LupiError(f"{role}: {unknown_name('column', name, columns)}")
-            if name == settings.target and role != "target":
+            if name == settings.target and role not in ("target", "by"):
                 raise LupiError(f"{role}: {name!r} is the target; name other columns")
     both = set(settings.ignore) & {*settings.privileged, *(settings.features or ())}
     if both:
@@ -245,6 +251,12 @@ def _features(settings: TableSettings, columns: Sequence[str]) -> tuple[str, ...
     features = settings.features or tuple(name for name in columns if name not in apart)
     if not features:
         raise LupiError("no feature is left: use fewer privileged or ignored columns")
+    if len(features) > MAX_FEATURES:
+        raise LupiError(
+            f"{settings.path} has {len(features):,} columns as x; at most {MAX_FEATURES:,} can be "
+            "compared: name the ones to use (task.features), or reduce them first, for example "
+            "to a few hundred principal components"
+        )
     return features
 
 

@@ -71,14 +71,11 @@ class Column:
     def fit(self, values: "pd.Series[Any]") -> "Column":
         """Return the same with the shift and factor of training rows."""
         raw = self.raw(values)
-        known = ~np.isnan(raw)
-        n_known = np.maximum(known.sum(0), 1)
-        mean = np.where(known, raw, 0.0).sum(0) / n_known
-        std = np.sqrt(np.where(known, (raw - mean) ** 2, 0.0).sum(0) / n_known)
+        mean, std = _moments(raw)
         is_flag = np.full(self.width, self.kind == "category")
         is_flag[-1] |= self.indicator
         shift = np.where(is_flag, 0.0, mean)
-        tells = np.where(is_flag, mean > 0, std > 1e-9 * np.maximum(np.abs(mean), 1e-9))
+        tells = np.where(is_flag, mean > 0, _varies(mean, std))
         factor = np.where(tells, 1 / np.where(is_flag | ~tells, 1.0, std), 0.0)
         return replace(self, shift=tuple(shift.tolist()), factor=tuple(factor.tolist()))
 
@@ -131,7 +128,28 @@ class TableEncoder:
 
     def fit(self, frame: "pd.DataFrame") -> "TableEncoder":
         """Return an encoder with the means and scales of these rows."""
-        return TableEncoder(tuple(column.fit(frame[column.name]) for column in self.columns))
+        numbers = self._numbers(frame)
+        mean, std = _moments(_matrix(frame, numbers))
+        factor = np.where(_varies(mean, std), 1 / np.where(std > 0, std, 1.0), 0.0)
+        scales = dict(zip(numbers, zip(mean.tolist(), factor.tolist(), strict=True), strict=True))
+
+        def fitted(column: Column) -> Column:
+            if column.name not in scales:
+                return column.fit(frame[column.name])
+            shift, factor = scales[column.name]
+            return replace(column, shift=(shift,), factor=(factor,))
+
+        return TableEncoder(tuple(map(fitted, self.columns)))
+
+    def _numbers(self, frame: "pd.DataFrame") -> list[str]:
+        """Return columns that become one number each, which are fast to encode together."""
+        types = dict(zip(frame.columns, frame.dtypes, strict=True))
+        return [
+            column.name
+            for column in self.columns
+            if column.kind == "number" and not column.indicator
+            if getattr(types.get(column.name), "kind", "O") in "iuf"
+        ]
 
     def transform(self, frame: "pd.DataFrame") -> NDArray[np.float32]:
         """Return the vectors of rows (N, width), of these or of another table."""
@@ -139,7 +157,20 @@ class TableEncoder:
             if column.name not in frame.columns:
                 known = ", ".join(str(name) for name in frame.columns)
                 raise LupiError(f"the table has no column {column.name!r}; it has {known}")
-        parts = [column.transform(frame[column.name]) for column in self.columns]
+        numbers = self._numbers(frame)
+        own = {column.name: column for column in self.columns}
+        shift, factor = (
+            [getattr(own[n], what)[0] for n in numbers] for what in ("shift", "factor")
+        )
+        scaled = (_matrix(frame, numbers) - np.array(shift)) * np.array(factor)
+        together = np.nan_to_num(scaled).clip(-LARGEST, LARGEST)
+        place = {name: i for i, name in enumerate(numbers)}
+        parts = [
+            together[:, [place[column.name]]]
+            if column.name in place
+            else column.transform(frame[column.name])
+            for column in self.columns
+        ]
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def to_json(self) -> dict[str, Any]:
@@ -206,6 +237,26 @@ def _lay_out(
     frequent = sorted(zip(-counts, found, strict=True))[:max_categories]
     kept = sorted(str(text) for count, text in frequent if -count >= MIN_ROWS)
     return Column(name, kind, tuple(kept), indicator)
+
+
+def _matrix(frame: "pd.DataFrame", names: list[str]) -> Floats:
+    """Return columns of numbers (N, C), each of them in one piece; NaN where not finite."""
+    numbers = frame[names].to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.asfortranarray(np.where(np.isfinite(numbers), numbers, np.nan))
+
+
+def _moments(raw: Floats) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of each column (N, C), without NaN."""
+    raw = np.ascontiguousarray(raw.T)  # sums of a column do not depend on other columns
+    known = ~np.isnan(raw)
+    n_known = np.maximum(known.sum(1), 1)
+    mean = np.where(known, raw, 0.0).sum(1) / n_known
+    std = np.sqrt(np.where(known, (raw - mean[:, None]) ** 2, 0.0).sum(1) / n_known)
+    return mean, std
+
+
+def _varies(mean: Floats, std: Floats) -> NDArray[np.bool_]:
+    return np.asarray(std > 1e-9 * np.maximum(np.abs(mean), 1e-9))
 
 
 def _numbers(values: "pd.Series[Any]", name: str) -> Floats:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lupi.loaders.near_copies import near_copy_warnings, near_rows
 from lupi.loaders.tables.columns import Table
 from lupi.loaders.tables.encoder import TableEncoder, is_number, texts
-from lupi.loaders.tables.screening import explained
+from lupi.loaders.tables.screening import Bins, bins_of, explained
 from lupi.loaders.tables.settings import Kind
+from lupi.subsets import PARTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,14 +56,15 @@ def find_leaks(table: Table) -> Iterator[str]:
     rows = np.random.default_rng(0).permutation(len(pool))[:N_ROWS]
     some, y = pool.iloc[rows], y[rows]
     target = _indicators(y) if table.kind == "classification" else y[:, None].astype(np.float64)
-    found = False
-    for name in _related(some, table.privileged, target):
+    found, bins = False, bins_of(some[list(table.features)])
+    related = _related(bins, table.features, target)
+    for name in _related(bins_of(some[list(table.privileged)]), table.privileged, target):
         if score := _given_away(some[name], y, table.kind):
             yield (
                 f"privileged column {name!r} alone predicts the target ({score}): an x* that "
                 "restates the target can't teach more than the target"
             )
-    for name in _related(some, table.features, target):
+    for name in related:
         if score := _given_away(some[name], y, table.kind):
             found = True
             yield (
@@ -74,14 +77,21 @@ def find_leaks(table: Table) -> Iterator[str]:
             f"whether column {name!r} is filled predicts the target ({score}): it may be filled in "
             "only after the target is known; if so, ignore it"
         )
-    if not found and (score := _all_of_x(some, table.features, target, y, table.kind)):
+    names = _related(bins, table.features, target, least=0.0)[:N_TOGETHER]
+    few = slice(N_ROWS // 2)
+    if (
+        not found
+        and names
+        and (score := _predicts(some[names][few], y[few], table.kind, TOO_GOOD, forest=True))
+    ):
         yield (
             f"x alone predicts the target almost without error ({score}): is a feature known only "
             "after the target? If not, x* has nothing to add"
         )
     for name in table.privileged:
-        yield from _copied(name, some, table.features)
+        yield from _copied(name, some, table.features, bins)
     yield from _copies(table)
+    yield from _near_copies(table)
     for name in table.features:
         if _numbers_the_rows(pool[name]):
             yield (
@@ -94,13 +104,10 @@ def _indicators(y: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _related(
-    frame: "pd.DataFrame",
-    names: Sequence[str],
-    target: NDArray[np.float64],
-    least: float = PLAUSIBLE,
+    bins: Bins, names: Sequence[str], target: NDArray[np.float64], least: float = PLAUSIBLE
 ) -> list[str]:
     """Return the columns that may predict the target, the most related ones first."""
-    share = explained(frame[list(names)], target)
+    share = explained(bins, target)
     order = np.argsort(-share, kind="stable")[:MAX_COLUMNS]
     return [names[i] for i in order if share[i] >= least]
 
@@ -125,18 +132,6 @@ def _gaps(
             said, high = f"R2 {score:.2f}", score >= BY_GAPS[kind]
         if high:
             yield list(dict.fromkeys(names))[i], said
-
-
-def _all_of_x(
-    frame: "pd.DataFrame",
-    features: Sequence[str],
-    target: NDArray[np.float64],
-    y: NDArray[Any],
-    kind: Kind,
-) -> str:
-    """Return how well features predict the target together, in words; nothing if not too well."""
-    names, few = _related(frame, features, target, least=0.0)[:N_TOGETHER], slice(N_ROWS // 2)
-    return _predicts(frame[names][few], y[few], kind, TOO_GOOD, forest=True) if names else ""
 
 
 def _given_away(column: "pd.Series[Any]", y: NDArray[Any], kind: Kind) -> str:
@@ -178,12 +173,15 @@ def _predicts(
     return f"cross-validated {scoring} {score:.3f}" if score >= least else ""
 
 
-def _copied(name: str, pool: "pd.DataFrame", features: tuple[str, ...]) -> Iterator[str]:
+def _copied(
+    name: str, pool: "pd.DataFrame", features: tuple[str, ...], bins: Bins
+) -> Iterator[str]:
     """Yield a warning if a privileged column is a feature, its copy, or determined by x."""
     if name in features:
         yield f"column {name!r} is both privileged and a feature: the student sees it at test time"
         return
-    there = pool[pool[name].notna()]
+    known = pool[name].notna().to_numpy()
+    there = pool[known]
     values = there[name]
     if values.nunique() < 2:
         return
@@ -193,7 +191,7 @@ def _copied(name: str, pool: "pd.DataFrame", features: tuple[str, ...]) -> Itera
         target = np.asarray(values.rank(), dtype=np.float64)[:, None]
     elif target.shape[1] > MAX_COLUMNS:
         return
-    share = explained(there[list(features)], target, pooled=True)
+    share = explained(bins[known], target, pooled=True)
     order = np.argsort(-share, kind="stable")
     for i in order[:MAX_COLUMNS]:
         if share[i] >= MIN_SHARE and _same(pool[name], pool[features[i]]):
@@ -265,6 +263,17 @@ def _copies(table: Table) -> Iterator[str]:
             what = f"{found:,} of {len(rows.y):,} {part} rows are also training rows"
         if by_chance <= CHANCE * found and near <= found:
             yield f"{what}: scores may be too high; remove the copies"
+
+
+def _near_copies(table: Table) -> Iterator[str]:
+    import pandas as pd
+
+    names = list(table.features)
+    names = [names[i] for i in np.random.default_rng(0).permutation(len(names))[:MAX_COLUMNS]]
+    parts = [table.given[part].frame[names] for part in PARTS if part in table.given]
+    frame = pd.concat(parts, ignore_index=True)
+    x = TableEncoder.lay_out(frame).fit(frame).transform(frame)
+    yield from near_copy_warnings(near_rows(x), table.division, "rows")
 
 
 class _Keys:

@@ -11,23 +11,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lupi.loaders.tables.encoder import is_number, texts
+from lupi.loaders.tables.encoder import texts
 
 if TYPE_CHECKING:
     import pandas as pd
 
 N_BINS = 16
+QUANTILES = np.arange(1, N_BINS) / N_BINS
 AT_ONCE = 1000
 """Columns that are looked at together."""
 
 Floats = NDArray[np.float64]
+Bins = NDArray[np.int8]
 
 
-def explained(frame: "pd.DataFrame", target: Floats, pooled: bool = False) -> Floats:
+def explained(bins: Bins, target: Floats, pooled: bool = False) -> Floats:
     """Return the share of the variance of a target that each column explains where it is known.
 
     Args:
-        frame: Rows (N) of columns.
+        bins: Of each value of columns (N, C), from `bins_of`.
         target: (N, K), such as indicators of classes, or a number.
         pooled: Return the share of all K together, instead of the largest one.
 
@@ -35,15 +37,14 @@ def explained(frame: "pd.DataFrame", target: Floats, pooled: bool = False) -> Fl
         (C,), adjusted for the number of bins.
     """
     found = [
-        _explained(frame.iloc[:, start : start + AT_ONCE], target, pooled)
-        for start in range(0, frame.shape[1], AT_ONCE)
+        _explained(bins[:, start : start + AT_ONCE].astype(np.int64), target, pooled)
+        for start in range(0, bins.shape[1], AT_ONCE)
     ]
     return np.concatenate(found) if found else np.zeros(0)
 
 
-def _explained(frame: "pd.DataFrame", target: Floats, pooled: bool) -> Floats:
-    n_columns = frame.shape[1]
-    bins = np.column_stack([_bins(frame.iloc[:, i]) for i in range(n_columns)])  # (N, C)
+def _explained(bins: NDArray[np.int64], target: Floats, pooled: bool) -> Floats:
+    n_columns = bins.shape[1]
     flat = (bins + (N_BINS + 1) * np.arange(n_columns)).ravel()
     size = (N_BINS + 1) * n_columns
 
@@ -69,21 +70,41 @@ def _explained(frame: "pd.DataFrame", target: Floats, pooled: bool) -> Floats:
     return best
 
 
-def _bins(values: "pd.Series[Any]") -> NDArray[np.int64]:
-    """Return the bin of each value (N,); missing values have one of their own, the last."""
-    if is_number(values):
-        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        known = np.isfinite(numbers)
-        bins = np.full(len(numbers), N_BINS)
-        distinct = np.unique(numbers[known])
+def bins_of(frame: "pd.DataFrame") -> Bins:
+    """Return the bin of each value (N, C); missing values have one of their own, the last."""
+    bins = np.full(frame.shape, N_BINS, dtype=np.int8)
+    whole = [i for i, dtype in enumerate(frame.dtypes) if getattr(dtype, "kind", "O") in "iuf"]
+    for start in range(0, len(whole), AT_ONCE):
+        some = whole[start : start + AT_ONCE]
+        numbers = frame.iloc[:, some].to_numpy(dtype=np.float64, na_value=np.nan)
+        bins[:, some] = _number_bins(numbers)
+    for i in set(range(frame.shape[1])).difference(whole):
+        bins[:, i] = _category_bins(frame.iloc[:, i])
+    return bins
+
+
+def _number_bins(numbers: Floats) -> Bins:
+    """Return the bins of numbers (N, C): of equal size, or one per value if there are few."""
+    bins = np.full(numbers.shape, N_BINS, dtype=np.int8)
+    ordered = np.sort(numbers, axis=0)
+    known = np.isfinite(numbers)
+    many = known.all(0) & ((np.diff(ordered, axis=0) > 0).sum(0) >= N_BINS)
+    edges = np.quantile(ordered[:, many], QUANTILES, axis=0)  # (N_BINS - 1, M)
+    bins[:, many] = np.sum([numbers[:, many] >= edge for edge in edges], axis=0)
+    for i in np.flatnonzero(~many):
+        values = numbers[known[:, i], i]
+        distinct = np.unique(values)
         if len(distinct) <= N_BINS:
-            bins[known] = np.searchsorted(distinct, numbers[known])
+            bins[known[:, i], i] = np.searchsorted(distinct, values)
         else:
-            edges = np.quantile(numbers[known], np.arange(1, N_BINS) / N_BINS)
-            bins[known] = np.searchsorted(edges, numbers[known], side="right")
-        return bins
+            edge = np.quantile(values, QUANTILES)
+            bins[known[:, i], i] = np.searchsorted(edge, values, side="right")
+    return bins
+
+
+def _category_bins(values: "pd.Series[Any]") -> Bins:
     names = texts(values)
     frequent = Counter(name for name in names if name is not None).most_common(N_BINS - 1)
     place = {name: i for i, (name, _) in enumerate(frequent)}
     codes = [N_BINS if name is None else place.get(name, N_BINS - 1) for name in names]
-    return np.array(codes, dtype=np.int64)
+    return np.array(codes, dtype=np.int8)

@@ -118,6 +118,8 @@ class TableSettings(DivisionSettings, Dialect, TaskSettings):
             raise ValueError("use either a split column or files for val and test, not both")
         if self.time is not None and self.items is not None:
             raise ValueError("use either time or items, not both")
+        if self.by is not None and self.items is not None:
+            raise ValueError("use either by or items, not both")
         if self.gold is not None and self.items is None:
             raise ValueError("gold needs a column with the items (`items`)")
         return self

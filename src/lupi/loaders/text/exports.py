@@ -26,12 +26,28 @@ TOOLS: tuple[Tool, ...] = get_args(Tool)
 TEXT, LABEL, SPANS = "text", "label", "spans"
 MAX_BYTES = 512 * 2**20
 N_SNIFFED = 20
+N_BYTES_SNIFFED = 2**16
+UNREAD = {
+    ".ann": "brat",
+    ".conll": "CoNLL",
+    ".conllu": "CoNLL",
+    ".spacy": "spaCy",
+    ".xmi": "INCEpTION or WebAnno",
+}
+UNREAD_JSON = {
+    "HateXplain": (b'"post_tokens"', b'"rationales"'),
+    "SQuAD": (b'"paragraphs"', b'"qas"'),
+    "ERASER": (b'"evidences"', b'"annotation_id"'),
+}
+"""Keys by which a format is recognised at the start of a JSON file."""
 STUDIO_COLUMNS = {"annotation_id", "annotator", "lead_time"}
 
 
 def find_tool(path: Path) -> Tool | None:
     """Return the tool that wrote a file, by what its first rows have; None for any other file."""
     suffix = suffix_of(path)
+    if not path.is_file():
+        return None
     try:
         if suffix == ".json":
             content = _document(path)
@@ -52,6 +68,23 @@ def find_tool(path: Path) -> Tool | None:
     except LupiError:
         return None
     return None
+
+
+def refuse_unread(path: Path) -> None:
+    """Raise an error for a file of texts in a format that is known but not read."""
+    found = UNREAD.get(suffix_of(path))
+    if suffix_of(path) == ".json":
+        with path.open("rb") as file:
+            start = file.read(N_BYTES_SNIFFED)
+        found = next(
+            (name for name, keys in UNREAD_JSON.items() if all(k in start for k in keys)), None
+        )
+    if found is not None:
+        raise LupiError(
+            f"{path} is a file of {found}, which lupi does not read: convert it to CSV or JSON "
+            "lines with a text, a class and a rationale per row (spans of characters, quoted "
+            "snippets, or a number per word), and name their columns: text, target, rationale"
+        )
 
 
 def read_export(path: Path, tool: Tool) -> Iterator[Row]:

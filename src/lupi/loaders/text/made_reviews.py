@@ -8,6 +8,7 @@ whatever the label. Nothing measured on these texts says anything about real one
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,14 +49,28 @@ COLUMNS = ("review", "label", "spans")
 
 
 def write_reviews(path: Path, n: int, seed: int = 0) -> None:
-    """Write a CSV with the columns review, label (good or bad) and spans (JSON)."""
+    """Write reviews, labels (good or bad) and spans: as CSV, or as Label Studio exports (.json)."""
     if n < 1:
         raise LupiError(f"{n} reviews were asked for; expected one or more")
     rng = np.random.default_rng(seed)
+    if path.suffix.lower() == ".json":
+        tasks = [_studio_task(number, *make_review(rng)) for number in range(1, n + 1)]
+        path.write_text(json.dumps(tasks, indent=1), encoding="utf-8")
+        return
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         writer.writerows(make_review(rng) for _ in range(n))
+
+
+def _studio_task(number: int, text: str, label: str, spans: str) -> dict[str, Any]:
+    """Return a task with one annotation, as Label Studio exports it."""
+    marks = [
+        {"type": "labels", "value": {"start": a, "end": b, "text": text[a:b], "labels": ["why"]}}
+        for a, b in json.loads(spans)
+    ]
+    choice = {"type": "choices", "value": {"choices": [label]}}
+    return {"id": number, "data": {"text": text}, "annotations": [{"result": [choice, *marks]}]}
 
 
 def make_review(rng: np.random.Generator) -> tuple[str, str, str]:

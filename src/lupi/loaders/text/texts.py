@@ -98,6 +98,12 @@ class TextFileSettings(DivisionSettings, TextFormat):
         """All files that rows are read from."""
         return tuple(path for path in (self.path, self.val, self.test) if path is not None)
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Columns that say how rows are divided, and by which results are shown."""
+        named = (*self.dividers.values(), *(() if self.by is None else (self.by,)))
+        return tuple(dict.fromkeys(named))
+
 
 @dataclass(slots=True)
 class Texts:
@@ -112,7 +118,7 @@ class Texts:
     numbers: list[int] = field(default_factory=list)
     """Of each row in the file, from 1."""
     beside: dict[str, list[Any]] = field(default_factory=dict)
-    """Columns that determine how rows are divided."""
+    """Other columns, such as those that determine how rows are divided."""
 
     def __len__(self) -> int:
         return len(self.words)
@@ -128,7 +134,7 @@ class Texts:
         )
 
     def column(self, name: str) -> "pd.Series[Any]":
-        """Return a column that determines how rows are divided, as numbers if all are."""
+        """Return one of the other columns, as numbers if all are."""
         import pandas as pd
 
         values = pd.Series([None if _is_missing(v) else v for v in self.beside[name]], name=name)
@@ -191,7 +197,7 @@ def load_texts(settings: TextFileSettings) -> Loaded:
 def _load(
     path: Path, settings: TextFileSettings, form: Form | None, findings: Findings, lexemes: Lexemes
 ) -> Texts:
-    loaded, markup = Texts(beside={name: [] for name in settings.dividers.values()}), Markup()
+    loaded, markup = Texts(beside={name: [] for name in settings.beside}), Markup()
     for number, cells in _good_rows(path, settings, findings):
         where = f"{path.name} row {number}"
         text, target = as_text(cells[settings.text]), cells[settings.target]
@@ -235,7 +241,7 @@ def _load(
 def _good_rows(
     path: Path, settings: TextFileSettings, findings: Findings
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    named = [settings.text, settings.target, *dict.fromkeys(settings.dividers.values())]
+    named = [settings.text, settings.target, *settings.beside]
     rationale = [name for name in settings.rationale if name not in named]
     if path == settings.path:  # files with validation or test rows need no rationales
         named, rationale = [*named, *rationale], []

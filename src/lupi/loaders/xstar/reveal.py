@@ -1,6 +1,7 @@
 """Append x* to x, for oracles."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Generator
@@ -47,4 +48,5 @@ class _Revealed:
 
 def reveal(splits: Splits) -> Splits:
     """Append x* to x in every split; for an oracle only."""
-    return Splits(_Revealed(splits.train), _Revealed(splits.val), _Revealed(splits.test))
+    train, val, test = map(_Revealed, (splits.train, splits.val, splits.test))
+    return replace(splits, train=train, val=val, test=test, also={})

@@ -36,6 +36,7 @@ from lupi.report.sentences import (
     tuning_title,
     worth_sentences,
 )
+from lupi.report.subgroups import NOTE, subgroup_rows
 from lupi.report.terminal import pointing_text
 from lupi.report.training import Row, run_logs
 from lupi.text_samples import read_text_samples
@@ -123,6 +124,8 @@ def render(
         worth=None if surface is None else list(worth_sentences(surface)),
         worth_figure=draw_worth(surface) if surface is not None and surface.fits else None,
         table=rows(summary, published),
+        subgroups={size: list(subgroup_rows(summary, size)) for size in summary.sizes},
+        subgroup_note=NOTE,
         all_scores=all_scores(summary),
         published=published,
         variance=variance,

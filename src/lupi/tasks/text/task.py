@@ -17,6 +17,7 @@ from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
 from lupi.loaders.content import fingerprint_of
 from lupi.loaders.files import resolve
+from lupi.loaders.near_copies import divided, equal_texts, near_copy_warnings, near_texts
 from lupi.loaders.split_columns import divide
 from lupi.loaders.text.span_controls import control_regions, lexicon_regions, spread_over_words
 from lupi.loaders.text.text_rows import TextSplit
@@ -102,13 +103,14 @@ class TextRows(Rows):
         """Return what in the texts may make a verdict misleading."""
         lines = [f"texts: {line}" for line in self.data.findings.lines()]
         lines += [*self.data.findings.remarks, *self._one_sided()]
-        train = self.data.parts["train"]
-        distinct = {text.tobytes() for text in train.words}
-        if n_copies := len(train) - len(distinct):
+        words = self.texts.words
+        if n_copies := divided(equal_texts(words), self.division).n_rows:
             lines.append(
                 f"{n_copies} rows repeat the text of another: training and test rows "
                 "may share them; remove the copies"
             )
+        numbers = self.texts.numbers
+        lines += near_copy_warnings(near_texts(words), self.division, "texts", numbers)
         return tuple(lines)
 
     def _one_sided(self) -> list[str]:
