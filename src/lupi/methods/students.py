@@ -92,6 +92,20 @@ class Head:
         return seen[0]
 
 
+def xstar_network(task: Task, n_hidden: int) -> nn.Module:
+    """Return a network on x* with the task's outputs: for a region, one like the student."""
+    if task.xstar_kind == "region":
+        return task.network()
+    hidden, out = nn.Linear(task.xstar_dim, n_hidden), nn.Linear(n_hidden, task.n_outputs)
+    return nn.Sequential(hidden, nn.ReLU(), out)
+
+
+def xstar_input(task: Task, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return what an `xstar_network` sees, the region of x or x*, and the rows that have it."""
+    xstar, has = batch.privileged()
+    return restrict(batch.x, xstar) if task.xstar_kind == "region" else xstar, has
+
+
 class XstarVectors:
     """x* as vectors, whatever its kind: itself, or what `source` reads of the region.
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Inputs, Losses, Method, OutputKind, RowLoss, Stage, Task
 from lupi.core.gaussian import gaussian_cross_entropy, moments
-from lupi.loaders.xstar.regions import restrict
+from lupi.methods.students import xstar_input, xstar_network
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
@@ -72,16 +72,11 @@ class Distillation(Method):
         self.teacher = self._new_teacher(task)
 
     def _new_teacher(self, task: Task) -> nn.Module:
-        if task.xstar_kind == "region":
-            return task.network()
-        n_hidden = self.settings.n_hidden
-        hidden, out = nn.Linear(task.xstar_dim, n_hidden), nn.Linear(n_hidden, task.n_outputs)
-        return nn.Sequential(hidden, nn.ReLU(), out)
+        return xstar_network(task, self.settings.n_hidden)
 
     def _shown(self, batch: Batch) -> tuple[Inputs, Tensor]:
         """Return what the teacher sees, and the rows (B,) that have it."""
-        xstar, has = batch.privileged()
-        return restrict(batch.x, xstar) if self.task.xstar_kind == "region" else xstar, has
+        return xstar_input(self.task, batch)
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the teacher's stage and the student's."""

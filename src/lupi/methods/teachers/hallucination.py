@@ -17,8 +17,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
-from lupi.loaders.xstar.regions import restrict
-from lupi.methods.students import check_learned
+from lupi.methods.students import check_learned, xstar_input, xstar_network
 from lupi.noise.batchnorm import untracked
 from lupi.noise.sites import layer_outputs, linear_layers
 from lupi.search import Range, Space
@@ -70,19 +69,12 @@ class Hallucination(Method):
 
     def __init__(self, net: nn.Module, task: Task, settings: HallucinationSettings) -> None:
         super().__init__(net, task, settings)
-        self.xstar_head: nn.Module
         layers = linear_layers(self.net.hallucination)
-        imitated = layers[0]
         if len(layers) == 1 and not self.net.shares_trunk:
             check_learned(net, linear_layers(net)[0], task.example(), self.name)
-        if task.xstar_kind == "region":
-            fresh = task.network()
-            self.xstar_head = fresh.get_submodule("head") if self.net.shares_trunk else fresh
-        else:
-            n_units = imitated.out_features
-            self.xstar_head = nn.Sequential(
-                nn.Linear(task.xstar_dim, n_units), nn.ReLU(), nn.Linear(n_units, task.n_outputs)
-            )
+        self._shares_trunk = self.net.shares_trunk and task.xstar_kind == "region"
+        on_xstar = xstar_network(task, layers[0].out_features)
+        self.xstar_head = on_xstar.get_submodule("head") if self._shares_trunk else on_xstar
 
     @classmethod
     def extend(
@@ -93,14 +85,14 @@ class Hallucination(Method):
 
     def loss(self, batch: Batch) -> Losses:
         """Return five task losses and the hallucination loss, over all rows or those with x*."""
-        xstar, has = batch.privileged()
+        seen, has = xstar_input(self.task, batch)
         with layer_outputs(linear_layers(self.net.hallucination)[0]) as imagined:
             own, hallucinated = self.net.heads(batch.x)
         of_x = self._losses(batch.y, own, hallucinated, (own + hallucinated) / 2)
         of_xstar = distance = own.new_zeros(0)
         if has.any():
             with layer_outputs(linear_layers(self.xstar_head)[0]) as real:
-                output = self._output_of_xstar(batch.x[has], xstar[has])
+                output = self._output_of_xstar(seen[has])
             of_xstar = self._losses(batch.y[has], output, (own[has] + output) / 2)
             distance = self._distance(imagined[0][has], real[0])
         return {
@@ -113,15 +105,13 @@ class Hallucination(Method):
         """Return the sum of the outputs' losses for each row."""
         return torch.stack([self.task.example_loss(output, y) for output in outputs]).sum(0)
 
-    def _output_of_xstar(self, x: Tensor, xstar: Tensor) -> Tensor:
+    def _output_of_xstar(self, seen: Tensor) -> Tensor:
         """Return d(x*); batch norms of the shared convolutions do not record this pass."""
-        if self.task.xstar_kind == "region":
-            xstar = restrict(x, xstar)
-            if self.net.shares_trunk:
-                trunk = self.net.net.get_submodule("trunk")
-                with untracked(trunk):
-                    xstar = trunk(xstar)
-        output: Tensor = self.xstar_head(xstar)
+        if self._shares_trunk:
+            trunk = self.net.net.get_submodule("trunk")
+            with untracked(trunk):
+                seen = trunk(seen)
+        output: Tensor = self.xstar_head(seen)
         return output
 
     def _distance(self, imagined: Tensor, real: Tensor) -> Tensor:
