@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ from tiny_comparison import TINY, processes_of
 
 pytestmark = pytest.mark.slow
 
-N_KILLS = int(os.environ.get("LUPI_KILLS", "40"))
+N_KILLS = int(os.environ.get("LUPI_KILLS", "24"))
 SHARES = {"local": 0.7, "slurm": 0.18, "ray": 0.12}
 """Of the kills. Ray and the jobs of Slurm import torch anew at every start."""
 MOMENTS = ("start", "training", "recording", "ending")
@@ -64,7 +65,6 @@ for line in sys.stdin:
     for number, name in enumerate((os.devnull, "stdout.txt", "stderr.txt")):
         mode = os.O_WRONLY | os.O_CREAT | os.O_TRUNC if number else os.O_RDONLY
         os.dup2(os.open(name, mode), number)
-    os.environ["RAY_TMPDIR"] = folder
     main()
 """
 """A process that has imported all that the command needs, and forks for every command it reads.
@@ -123,9 +123,10 @@ class Starter:
     """The process that starts commands, each in a session of its own."""
 
     def __init__(self) -> None:
+        self._temporary = tempfile.TemporaryDirectory()  # a short name, or Ray has no sockets
         self._process = subprocess.Popen(
             [sys.executable, "-c", PREPARED],
-            env=environment(),
+            env=environment(RAY_TMPDIR=self._temporary.name),
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -141,6 +142,7 @@ class Starter:
 
     def end(self) -> None:
         self._process.communicate()
+        self._temporary.cleanup()
 
 
 def is_alive(pid: int) -> bool:

@@ -7,7 +7,6 @@ A run that fails, or takes its worker down, is recorded and the others go on. Wo
 process that started them, however it ends.
 """
 
-import atexit
 import contextlib
 import gc
 import multiprocessing
@@ -24,6 +23,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from multiprocessing.util import Finalize
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -63,7 +63,8 @@ def _removable_socket() -> Iterator[None]:
     folder = place / f"lupi-{os.getpid()}"
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700)
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        # After multiprocessing, with priority -100, has removed what it put there.
+        Finalize(None, shutil.rmtree, (folder,), {"ignore_errors": True}, exitpriority=-200)
         tempfile.tempdir = str(folder)
     try:
         yield
