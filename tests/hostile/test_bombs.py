@@ -314,7 +314,7 @@ SHARD = (
     "from lupi.loaders.images.shards.stream import *",
     "one = numpy.zeros(1, numpy.int64)\n"
     "rows = Rows(one, one, one, one, one + 512, one + 500 * 2**20, one)\n"
-    "shards = Shards(name, 3, [], {}, {}, '', {}, None)\n"
+    "shards = Shards(name, 3, [], {}, '', {}, None)\n"
     "list(ShardedImages(shards, 'train', rows, 8, 'crop', 1).read(0, one))",
 )
 SHARD_ROWS = (

@@ -306,6 +306,15 @@ def test_damage_is_found(made: tuple[Path, Path], tmp_path: Path) -> None:
         read_all(root)
 
 
+def test_a_shard_whose_only_image_is_bad_is_empty(made: tuple[Path, Path], tmp_path: Path) -> None:
+    shard(settings_of(made[0], on_bad="skip"), tmp_path / "out", size=1)
+    assert len(list((tmp_path / "out").glob("train-*.tar"))) == N_IMAGES - 8
+    roots = (tmp_path / "out", made[1])
+    one, several = (task_of(settings_of(root, on_bad="skip")) for root in roots)
+    expected, got = (rows_of(whole(task.splits(13, 0).train)) for task in (several, one))
+    assert got == expected
+
+
 def test_an_index_that_is_not_ours(made: tuple[Path, Path], tmp_path: Path) -> None:
     root = copied(made, tmp_path / "copy")
     about = json.loads((root / "shards.json").read_text())

@@ -125,7 +125,6 @@ class Shards:
     format: int
     classes: list[str]
     n_images: Annotated[dict[Part, PositiveInt], Field(min_length=len(PARTS))]
-    n_shards: Annotated[dict[Part, PositiveInt], Field(min_length=len(PARTS))]
     rows: str
     """SHA-256 of the file of rows, which includes a checksum of each image."""
     choice: dict[str, Any]
@@ -188,9 +187,8 @@ def read_rows(shards: Shards, side: int, fit: Fit) -> Mapping[Part, Rows]:
     """Return the rows of each part for images stored at side x side."""
     rows = _read_rows(shards.root, shards.rows, side, fit)
     for part, of_part in rows.items():
-        n_shards = int(of_part.shard.max(initial=-1)) + 1
-        if (len(of_part.y), n_shards) != (shards.n_images[part], shards.n_shards[part]):
-            raise _not_together(shards.root, f"other numbers of {part} images or shards")
+        if len(of_part.y) != shards.n_images[part]:
+            raise _not_together(shards.root, f"another number of {part} images")
         if of_part.y.max() >= len(shards.classes):
             raise _not_together(shards.root, f"labels of {part} without a class")
     check_sizes(shards.n_images, rows["train"].y, shards.classes)

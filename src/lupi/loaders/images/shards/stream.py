@@ -199,7 +199,7 @@ class StreamSplit:
         """Yield rows and their files, one shard after another."""
         rows = self.images.in_order(self.rows)
         shards = self.images.rows.shard[rows]
-        order = np.arange(self.images.shards.n_shards[self.images.part])
+        order = np.unique(self.images.rows.shard)
         for shard in (order if rng is None else rng.permutation(order)).tolist():
             start, end = np.searchsorted(shards, [shard, shard + 1])
             if end > start:
