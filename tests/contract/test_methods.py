@@ -76,7 +76,8 @@ VARIANTS = [
     Variant("tram", {"random_dim": 4}, ("vector",)),
     Variant("tram", {"region_input": "box", "head": "head"}, ("region",)),
     Variant("contrast", {"loss": "logistic", "mu": 0.1}, ("region",)),
-    Variant("right-reasons", {"weight": 100.0}, ("region",)),
+    Variant("right-reasons", {"weight": 100.0, "penalty": "sum"}, ("region",)),
+    Variant("gocnn", {"form": "paper"}, ("region",)),
 ]
 
 
@@ -121,10 +122,11 @@ def linear_task(target: str) -> Task:
     return table_task(target, network={"name": "linear"}).for_run(N_ROWS, 0)
 
 
+STRONG_REASONS: dict[str, Any] = {"weight": 1000.0, "penalty": "sum"}
 AT_WORDS = {"sites": ["trunk.words"]}
 FOR_TEXTS = [
     *(
-        Variant(name, {"weight": 1000.0} if name == "right-reasons" else {})  # small gradients
+        Variant(name, STRONG_REASONS if name == "right-reasons" else {})  # gradients are small
         for name, method in methods().items()
         if "region" in method.kinds and "words" in method.places
     ),

@@ -10,6 +10,7 @@ from torch import Tensor
 from lupi.core import Batch, Task
 from lupi.facts import Fact
 from lupi.preflight import features, outlook
+from lupi.preflight.finding import find_region
 from lupi.preflight.relation import Relation, Ridge, compare_features, relation
 
 MAX_ROWS = 500
@@ -48,6 +49,8 @@ def check_data(task: Task, size: int, seed: int) -> Preflight:
                     facts.append(Fact("x* and y", one))
                     return Preflight(tuple(facts), tuple(warnings))
                 facts.append(Fact("x* and y", _related(known, task, warnings)))
+                if task.xstar_kind == "region" and (found := find_region(known)) is not None:
+                    facts.append(Fact("finding x*", str(found)))
                 if task.output_kind != "tokens":
                     facts.append(Fact("outlook", str(_outlook(known, task))))
     return Preflight(tuple(facts), tuple(warnings))

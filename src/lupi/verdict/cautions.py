@@ -16,6 +16,8 @@ from lupi.verdict.words import at_sizes
 
 LITTLE = 1 / 4
 """Share of the plain arm's gain over a predictor that ignores x below which an arm has failed."""
+MIN_SEEDS_BELOW = 4
+"""Number of seeds that have to agree that an arm is below the plain one."""
 MUCH_OVERLAP = 1 / 3
 """Share of common rows between two seeds above which a warning is given."""
 
@@ -129,13 +131,14 @@ def _clearly_below_trivial(cell: Cell, scores: Scores) -> bool:
 
 
 def _harmed(arms: Sequence[ArmSummary], scores: Scores) -> Iterator[str]:
-    """Yield a warning about arms with x* that learned almost nothing where the plain arm did."""
-    plain = {
-        cell.size: cell.mean
+    """Yield warnings about arms with x* that learned almost nothing, or less than the plain arm."""
+    reference = {
+        cell.size: cell
         for arm in arms
         for cell in arm.cells
         if cell.verdict == "reference" and cell.mean is not None
     }
+    plain = {size: cell.mean for size, cell in reference.items() if cell.mean is not None}
 
     def harmed(cell: Cell) -> bool:
         if cell.mean is None or scores.trivial is None or cell.size not in plain:
@@ -148,6 +151,20 @@ def _harmed(arms: Sequence[ArmSummary], scores: Scores) -> Iterator[str]:
         yield (
             f"close to a predictor that ignores x although the plain arm is not: {found}; these "
             "settings do not fit the data: add `tuning:`, or leave the method out"
+        )
+
+    def below(cell: Cell) -> bool:
+        if cell.size not in plain or harmed(cell):
+            return False
+        others = reference[cell.size].scores
+        gains = [scores.sign * (s - others[k]) for k, s in cell.scores.items() if k in others]
+        return len(gains) >= MIN_SEEDS_BELOW and max(gains) < 0
+
+    if found := _listed(real, below):
+        yield (
+            f"below the plain arm on every seed: {found}; noise or a penalty by x* takes away what "
+            "the student needs, as where the words of a text are vectors in context: try a smaller "
+            "variance or weight, or guided-attention"
         )
 
 

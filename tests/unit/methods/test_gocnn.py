@@ -47,7 +47,22 @@ def parts(method: GoCNN, x: Tensor, mask: Tensor = LEFT, has: bool = True) -> di
 
 
 def test_every_term_by_hand() -> None:
-    found = parts(build(), torch.ones(1, 4, 2, 2))
+    found = parts(build(), torch.full((1, 4, 2, 2), 0.1))
+    # the head sees all 16 places, as in prediction
+    assert found["task"] == pytest.approx(math.log(1 + math.exp(-1.6)), rel=1e-5)
+    assert found["groups"] == pytest.approx(2 * math.log(2))
+    # in the wrong place: 3 x 2 places and 1 x 2 places, of 16
+    assert found["suppression"] == pytest.approx((6 + 2) / 16)
+
+
+def test_the_share_does_not_depend_on_the_size_of_responses() -> None:
+    x = torch.rand(1, 4, 2, 2)
+    assert parts(build(), 100 * x)["suppression"] == pytest.approx(parts(build(), x)["suppression"])
+    assert parts(build(), 0 * x)["suppression"] == 0
+
+
+def test_every_term_of_the_paper_by_hand() -> None:
+    found = parts(build(form="paper"), torch.ones(1, 4, 2, 2))
     # three foreground channels keep the left column, one background channel the right: sum 8
     assert found["task"] == pytest.approx(math.log(1 + math.exp(-8)), rel=1e-3)
     assert found["groups"] == pytest.approx(2 * math.log(2))
@@ -60,14 +75,16 @@ def test_responses_are_squared_and_weighed() -> None:
     x[0, 0, 0, 1] = 3.0  # a foreground channel outside the object
     x[0, 0, 0, 0] = 5.0  # inside it
     x[0, 3, 0, 0] = 2.0  # a background channel on the object
-    assert parts(build(suppression=0.5), x)["suppression"] == pytest.approx(0.5 * (9 + 4))
+    assert parts(build(form="paper", suppression=0.5), x)["suppression"] == pytest.approx(
+        0.5 * (9 + 4)
+    )
 
 
 def test_groups_are_divided_by_foreground_frac() -> None:
     x = torch.ones(1, 4, 2, 2)
     x[0, 2] = 10.0
     # channel 2 is background now: its two places on the object count
-    found = parts(build(foreground_frac=0.5), x)
+    found = parts(build(form="paper", foreground_frac=0.5), x)
     assert found["suppression"] == pytest.approx((2 + 2 + 200 + 2) / 320)
 
 

@@ -35,7 +35,7 @@ def slope(logit: float) -> float:
 
 def test_gradients_outside_the_region_are_squared_and_summed() -> None:
     task = LinearImages()
-    method = RightReasons(task.network(), task, RightReasonsSettings(weight=10.0))
+    method = RightReasons(task.network(), task, RightReasonsSettings(weight=10.0, penalty="sum"))
     x = torch.tensor([0.1, 0.2, 0.1]).view(1, 1, 1, 3).repeat(2, 1, 1, 1)
     region = torch.tensor([0.0, 1.0, 0.0]).view(1, 1, 1, 3).repeat(2, 1, 1, 1)
     batch = Batch(x, torch.tensor([0, 1]), region, torch.tensor([True, False]))
@@ -43,9 +43,19 @@ def test_gradients_outside_the_region_are_squared_and_summed() -> None:
     assert float(losses_of(method, batch).parts["reasons"]) == pytest.approx(expected, rel=1e-5)
 
 
+def test_the_share_of_squared_gradients_outside_the_region() -> None:
+    task = LinearImages()
+    method = RightReasons(task.network(), task, RightReasonsSettings(weight=10.0))
+    x = torch.tensor([0.1, 0.2, 0.1]).view(1, 1, 1, 3).repeat(2, 1, 1, 1)
+    region = torch.tensor([0.0, 1.0, 0.0]).view(1, 1, 1, 3).repeat(2, 1, 1, 1)
+    batch = Batch(x, torch.tensor([0, 1]), region, torch.tensor([True, False]))
+    expected = 10.0 * (1**2 + 3**2) / (1**2 + 2**2 + 3**2) / 2  # one of two rows has x*
+    assert float(losses_of(method, batch).parts["reasons"]) == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_word_has_the_gradient_of_a_factor_at_its_vector() -> None:
     task = WordTask([0.0, 1.0, 0.5, -0.25])
-    method = RightReasons(task.network(), task, RightReasonsSettings())
+    method = RightReasons(task.network(), task, RightReasonsSettings(penalty="sum"))
     x, region = torch.tensor([[1, 2, 3]]), torch.tensor([[[1.0, 0.0, 0.0]]])
     batch = Batch(x, torch.tensor([1]), region, torch.tensor([True]))
     expected = slope(1.25) ** 2 * (0.5**2 + 0.25**2)

@@ -208,6 +208,14 @@ def test_an_arm_that_learned_almost_nothing_is_named() -> None:
     assert "close to a predictor that ignores x" in found
     fine = " ".join(summarise(comparison(three_arms(0.6, 0.6, 0.5))).warnings)
     assert "close to a predictor" not in fine
+    assert "below the plain arm on every seed: het-dropout at n = 75" in fine
+
+
+def test_an_arm_that_is_below_the_plain_one_on_some_seeds_is_not_named() -> None:
+    mixed = three_arms(0.6, 0.6, 0.58)
+    plain = mixed["no-xstar"][75]
+    mixed["het-dropout"] = {75: [plain[0] + 0.02, *(score - 0.02 for score in plain[1:])]}
+    assert "below the plain" not in " ".join(summarise(comparison(mixed)).warnings)
 
 
 def test_scores_below_chance_are_explained() -> None:

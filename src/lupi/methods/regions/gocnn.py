@@ -1,18 +1,20 @@
 """Group orthogonal networks: some channels respond to the object, the others to the background.
 
-    h = [f, b],   z = [f * F, b * B]
-    loss = L(head(z)) + L(mean of f * F) + L(mean of b * B)
-           + suppression * (||f * (1 - F)||^2 + ||b * (1 - B)||^2)
+    h = [f, b]
+    loss = L(head(h)) + L(mean of f * F) + L(mean of b * B)
+           + suppression * (||f * (1 - F)||^2 + ||b * (1 - B)||^2) / ||h||^2
 
 h is the last convolutional map, f its foreground and b its background channels; F and B are the
-masks of object and background. At test time nothing is masked: z = h.
+masks of object and background.
 
 Chen, Jin, Feng, Yan: "Training Group Orthogonal Neural Networks with Privileged Information",
-IJCAI 2017; suppression as in Lambert, Sener, Savarese, CVPR 2018. The student's own head sees z;
-GoCNN uses a mean and a single layer.
+IJCAI 2017; suppression as in Lambert, Sener, Savarese, CVPR 2018. Deviations: the student's own
+head; GoCNN uses a mean and a single layer. With `form: paper`, the head sees [f * F, b * B] in
+training and h in prediction, and the suppression is not divided. Its size then depends on the map,
+and a map of zeros makes it smallest: where objects are small, students ended near chance.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -26,12 +28,19 @@ from lupi.noise.sites import attached, find_sites, map_sites
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
+TINY = 1e-12
+
 
 class GoCNNSettings(Settings):
     """Division of the channels, and weight of the suppression."""
 
-    suppression: float = Field(1 / 320, ge=0)
-    """Weight of the squared responses in the wrong region; GoCNN itself has 1/32."""
+    form: Literal["share", "paper"] = "share"
+    """`share`: the head sees the map as it will in prediction, and the suppression is the share of
+    squared responses in the wrong region; `paper`: the head sees the masked map, and the
+    suppression is their sum."""
+    suppression: float | None = Field(None, ge=0)
+    """Weight of the responses in the wrong region; by default 1, and 1/320 for `form: paper` (GoCNN
+    itself has 1/32)."""
     foreground_frac: float = Field(0.75, gt=0, lt=1)
     """Fraction of the channels for the object."""
     site: str | None = None
@@ -48,13 +57,16 @@ class GoCNN(Method):
     kinds = ("region",)
     Settings = GoCNNSettings
     search: ClassVar[Space] = {
-        "settings.suppression": Range(low=1e-4, high=0.1, log=True),
+        "settings.suppression": Range(low=0.1, high=10, log=True),
         "settings.foreground_frac": Range(low=0.5, high=0.9),
         **Method.search,
     }
 
     def __init__(self, net: nn.Module, task: Task, settings: GoCNNSettings) -> None:
         super().__init__(net, task, settings)
+        self._as_paper = settings.form == "paper"
+        by_default = 1 / 320 if self._as_paper else 1.0
+        self._suppression = by_default if settings.suppression is None else settings.suppression
         *_, (self._name, shape) = map_sites(net, task.example(), settings.site).items()
         self._sites = find_sites(net, [self._name])
         n_channels, self._size = shape[0], (shape[1], shape[2])
@@ -76,20 +88,25 @@ class GoCNN(Method):
 
         def divide(h: Tensor) -> Tensor:
             groups.extend(h.split([self._n_foreground, h.shape[1] - self._n_foreground], dim=1))
+            if not self._as_paper:
+                return h
             return torch.cat([g * region for g, region in zip(groups, regions, strict=True)], dim=1)
 
         with attached(self._sites, {self._name: divide}):
             task = self.task.example_loss(self.net(batch.x), batch.y)
-        by_group, wrong = torch.zeros_like(task), torch.zeros_like(task)  # (B,)
+        by_group, wrong, whole = (torch.zeros_like(task) for _ in range(3))  # (B,)
         heads = (self.foreground, self.background)
         for group, region, head in zip(groups, regions, heads, strict=True):
             output = head((group * region).mean((2, 3)))
             by_group = by_group + self.task.example_loss(output, batch.y)
             wrong = wrong + (group * (1 - region)).square().flatten(1).sum(1)
+            whole = whole + group.square().flatten(1).sum(1)
+        if not self._as_paper:
+            wrong = wrong / whole.clamp(min=TINY)
         return {
             "task": RowLoss(task),
             "groups": RowLoss(by_group),
-            "suppression": RowLoss(wrong, self.settings.suppression),
+            "suppression": RowLoss(wrong, self._suppression),
         }
 
     def _regions(self, mask: Tensor, has: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,15 +1,18 @@
 """Right for the right reasons: a penalty on input gradients outside the region.
 
-    loss = cross-entropy(f(x), y) + weight * sum_d (A_d * d/dx_d sum_k log p_k(x))^2
+    g_d = d/dx_d sum_k log p_k(x)
+    loss = cross-entropy(f(x), y) + weight * sum_d (A_d g_d)^2 / sum_d g_d^2
 
 A is 1 outside the region and 0 inside. Ross, Hughes, Doshi-Velez: "Right for the Right Reasons:
-Training Differentiable Models by Constraining their Explanations", IJCAI 2017. `weight` is its
-lambda_1. The paper sums both losses over rows; here both are means over the rows of the batch,
-which does not change their ratio. Addition: words have no gradient, so the gradient is taken with
-respect to a factor of 1 on each word vector.
+Training Differentiable Models by Constraining their Explanations", IJCAI 2017. Deviation: the paper
+has no denominator (`penalty: sum`, whose weight is its lambda_1). Its sum grows with the number of
+pixels, and a network that predicts the same for all images makes it smallest; the share does not
+depend on the size of gradients. The paper sums both losses over rows; here both are means over the
+rows of the batch, which does not change their ratio. Addition: words have no gradient, so the
+gradient is taken with respect to a factor of 1 on each word vector.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -21,14 +24,18 @@ from lupi.search import Range, Space
 from lupi.settings import Settings
 
 WORDS = "trunk.words"
+TINY = 1e-12
 
 
 class RightReasonsSettings(Settings):
     """Weight of the penalty."""
 
     weight: float = Field(1.0, ge=0)
-    """Weight of the squared gradients (lambda_1); the paper recommends a value that makes both
-    losses similar in size."""
+    """Weight of the penalty; for `sum` the paper's lambda_1, for which it recommends a value that
+    makes both losses similar in size."""
+    penalty: Literal["share", "sum"] = "share"
+    """`share`: the share of the squared gradients that is outside the region; `sum`: their sum, as
+    in the paper, whose size depends on images and network."""
 
 
 class RightReasons(Method):
@@ -68,5 +75,7 @@ class RightReasons(Method):
         else:
             (slope,) = torch.autograd.grad(evidence, x, create_graph=True)
         wrong = (outside * slope).square().flatten(1).sum(1)  # (B,)
+        if self.settings.penalty == "share":
+            wrong = wrong / slope.square().flatten(1).sum(1).clamp(min=TINY)
         reasons = RowLoss(wrong, self.settings.weight)
         return {"task": self.task_loss(output, batch), "reasons": reasons}

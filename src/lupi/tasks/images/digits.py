@@ -3,7 +3,7 @@
 from lupi.core import Task, TaskKind
 from lupi.design import Design
 from lupi.loaders.division import GivenParts
-from lupi.loaders.images.digits import N_DIGITS, N_TEST, TEST_REPEATS, DigitsSettings, make_digits
+from lupi.loaders.images.digits import N_DIGITS, N_TEST, DigitsSettings, make_digits
 from lupi.loaders.images.windows import Cropping
 from lupi.subsets import PARTS
 from lupi.tasks.images.image import ImageRows, image_task
@@ -21,7 +21,7 @@ def load_digits(settings: DigitsSettings, network: ImageNetworkSettings) -> Task
     )
     sizes = {part: len(images.y) for part, images in zip(PARTS, first, strict=True)}
     division = GivenParts(sizes, lambda seed: make_digits(settings, seed)[0].y)
-    design = Design(n_pool=N_DIGITS, test="per-seed", n_test=N_TEST * TEST_REPEATS)
+    design = Design(n_pool=N_DIGITS, test="per-seed", n_test=N_TEST)  # digits, not images
     return image_task(rows, division, design, network)
 
 
