@@ -111,7 +111,8 @@ def _score_patches(x: Tensor, inside: Tensor, is_place: Tensor, fitted: Tensor) 
     y = inside[fitted].flatten().double()
     strength = 0.01 * len(rows) * torch.eye(rows.shape[1], dtype=rows.dtype)
     weights = torch.linalg.solve(rows.T @ rows + strength, rows.T @ (y - y.mean()))
-    return ((places - mean) / std) @ weights
+    scores: Tensor = ((places - mean) / std) @ weights
+    return scores
 
 
 def _patches(x: Tensor) -> Tensor:

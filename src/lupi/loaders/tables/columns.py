@@ -127,8 +127,10 @@ def load_table(settings: TableSettings) -> Table:
     if kind == "classification":
         classes = tuple(sorted({t for t in texts(frames["train"][settings.target]) if t}))
     if settings.split is not None:
-        named = np.array(official_parts(frames["train"][settings.split]))
-        frames = {part: frames["train"][named == part] for part in PARTS if (named == part).any()}
+        official = np.array(official_parts(frames["train"][settings.split]))
+        frames = {
+            part: frames["train"][official == part] for part in PARTS if (official == part).any()
+        }
     check_class_weights(settings, classes)
     given = {
         part: LabelledRows(
