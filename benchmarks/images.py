@@ -72,7 +72,7 @@ def _random_images(n: int) -> Task:
         _random_boxes(n, side, rng),
     )
     network = ImageNetworkSettings(name=NETWORK, dropout=0.5)
-    return task_of_images(images, N_CLASSES, network)
+    return task_of_images(images, N_CLASSES, network).for_run(n, 0)
 
 
 def _random_boxes(n: int, side: int, rng: np.random.Generator) -> NDArray[np.int64]:

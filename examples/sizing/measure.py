@@ -59,7 +59,7 @@ def build(method: str, settings: dict[str, Any], network: dict[str, Any]) -> tup
     boxes = np.array([[40, 30, 180, 190]] * BATCH)
     images = Images(x, rng.integers(0, N_CLASSES, BATCH), boxes)
     of_images = ImageNetworkSettings.parse(network, "network")
-    task = task_of_images(images, N_CLASSES, of_images)
+    task = task_of_images(images, N_CLASSES, of_images).for_run(BATCH, 0)
     built = build_method(method, settings, task.network(), task)
     batch = next(iter(task.splits(BATCH, 0).train.batches(BATCH)))
     return built.train(), append_xstar(batch) if built.sees_xstar_at_test else batch

@@ -79,14 +79,17 @@ class Student:
     @torch.inference_mode()
     def outputs(self, x: Tensor) -> Tensor:
         """Return logits (B, K), or mean and log-variance (B, 2) of the standardised number."""
-        output = torch.cat([self.network(some) for some in x.split(AT_ONCE)])
-        expected = (len(x), self.description.target.n_outputs)
-        if tuple(output.shape) != expected or not output.is_floating_point():
-            raise LupiError(
-                f"the network returned {output.dtype} of shape {tuple(output.shape)}, expected "
-                f"{expected} as student.json describes it: the files are of two students"
-            )
-        return output
+        outputs = []
+        for some in x.split(AT_ONCE):
+            output = self.network(some)
+            expected = (len(some), self.description.target.n_outputs)
+            if tuple(output.shape) != expected or not output.is_floating_point():
+                raise LupiError(
+                    f"the network returned {output.dtype} of shape {tuple(output.shape)}, expected "
+                    f"{expected} as student.json describes it: the files are of two students"
+                )
+            outputs.append(output)
+        return torch.cat(outputs)
 
     def explain(self, output: Tensor) -> list[Prediction]:
         """Convert outputs to predictions: class probabilities, or mean and standard deviation."""

@@ -89,6 +89,7 @@ class FixedNoise(HetDropoutSettings):
     """Settings of a variance that stays at the prior."""
 
     noise: Literal["fixed"] = "fixed"
+    """The variance stays at the prior, h0(x*)."""
     distribution: Distribution = "gaussian"
     """`bernoulli` drops all values that share a draw."""
 
@@ -117,6 +118,7 @@ class LearnedNoise(HetDropoutSettings):
     """Settings of h*, the network from x* to the variance."""
 
     noise: Literal["learned"] = "learned"
+    """The variance is h*(x*), which starts at the prior h0."""
     beta: float = Field(0.01, ge=0)
     """Weight of the penalty."""
     penalty: PenaltyName = "kl"
