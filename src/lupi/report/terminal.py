@@ -146,12 +146,15 @@ def _legend(summary: Summary) -> Iterator[str]:
 
 def pointing_text(summary: Summary) -> str:
     """Return how often students with attention look at the region, at the largest size."""
-    found = [
-        f"{arm.name} {100 * scores[-1]:.0f}"
+    scores = {
+        (arm.name, cell.size): cell.recorded["pointing"]
         for arm in summary.arms
-        if (scores := [c.recorded["pointing"] for c in arm.cells if "pointing" in c.recorded])
-    ]
-    looks = f"attention has its maximum inside x* (% of test rows, n = {summary.sizes[-1]}): "
+        for cell in arm.cells
+        if "pointing" in cell.recorded
+    }
+    largest = max((size for _, size in scores), default=0)
+    found = [f"{arm} {100 * score:.0f}" for (arm, size), score in scores.items() if size == largest]
+    looks = f"attention has its maximum inside x* (% of test rows, n = {largest}): "
     return looks + ", ".join(found) if found else ""
 
 
