@@ -12,7 +12,7 @@ from lupi.loaders.tables.encoder import TableEncoder
 NUMBERS = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
 """Options of scikit-learn's validation of numbers."""
 LARGEST = 1e100
-"""The variance of larger numbers is too large for a float."""
+"""The variance of larger numbers is too large for a float; `fit` refuses them."""
 
 
 def fit_features(
@@ -25,6 +25,7 @@ def fit_features(
     """
     if not _is_frame(X) or _holds_numbers(X):
         X, y = validate_data(estimator, X, y, reset=True, y_numeric=y_numeric, **NUMBERS)
+        _refuse_large(X.data if hasattr(X, "toarray") else X)
     else:
         validate_data(estimator, X, reset=True, skip_check_array=True)
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
@@ -46,6 +47,15 @@ def read_features(estimator: Any, X: Any, encoder: TableEncoder) -> NDArray[np.f
     return encoder.transform(_as_frame(estimator, X))
 
 
+def _refuse_large(values: Any) -> None:
+    largest = np.abs(values).max(initial=0, where=~np.isnan(values))
+    if largest > LARGEST:
+        raise ValueError(
+            f"X has values up to {largest:.3g}, whose variance is too large for a float; correct "
+            "them, or divide the column by a constant"
+        )
+
+
 def _is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
@@ -62,9 +72,4 @@ def _as_frame(estimator: Any, X: Any) -> Any:
     if _is_frame(X):
         return X.set_axis(list(map(str, names)), axis="columns")
     dense = X.toarray() if hasattr(X, "toarray") else X
-    if np.abs(dense).max(initial=0, where=~np.isnan(dense)) > LARGEST:
-        raise ValueError(
-            f"X has values above {LARGEST:g}, whose variance is too large for a float; correct "
-            "them, or divide the column by a constant"
-        )
-    return pd.DataFrame(dense, columns=list(map(str, names)))
+    return pd.DataFrame(dense.clip(-LARGEST, LARGEST), columns=list(map(str, names)))

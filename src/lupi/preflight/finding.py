@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import bdtrc
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -77,6 +76,8 @@ def find_region(known: Batch) -> Finding | None:
     wins, losses = int((ranks > usual)[keep].sum()), int((ranks < usual)[keep].sum())
     if not wins + losses:
         return None
+    from scipy.special import bdtrc  # not needed by `lupi train`
+
     p_value = float(bdtrc(wins - 1, wins + losses, 0.5)) if wins else 1.0
     return Finding(ranks[keep].mean().item(), usual[keep].mean().item(), p_value)
 
