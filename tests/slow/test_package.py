@@ -47,7 +47,7 @@ def test_the_wheel_works_outside_the_repository(tmp_path: Path) -> None:
     work.mkdir()
     changes = [word for change in SHORT for word in ("--set", change)]
     answer = json.loads(run(there / "lupi", "demo", "--json", *changes, cwd=work))
-    assert answer["n_finished"] == answer["n_planned"] == 10
+    assert answer["n_finished"] == answer["n_planned"] == 18
     assert (work / "runs/demo/report.html").exists()
     run(there / "lupi", "export", "runs/demo", "--arm", "het-dropout", "--out", "student", cwd=work)
     Image.new("L", (40, 40)).save(work / "digit.png")
