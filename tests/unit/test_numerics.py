@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import lupi
 
@@ -137,3 +138,33 @@ def test_estimators_name_numbers_that_have_no_variance() -> None:
 def test_estimators_say_that_no_row_has_xstar() -> None:
     with pytest.warns(UserWarning, match=r"no row has x\*"):
         lupi.LupiClassifier(epochs=2).fit(X, Y, xstar=np.full((60, 2), np.nan))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_estimators_take_tensors_of_any_precision(dtype: torch.dtype) -> None:
+    x, xstar = torch.tensor(X).to(dtype).requires_grad_(), torch.tensor(XSTAR).to(dtype)
+    rounded, numbers = x.detach().double().numpy(), xstar.double().numpy()
+    expected = lupi.LupiClassifier(epochs=2, random_state=0).fit(rounded, Y, xstar=numbers)
+    fitted = lupi.LupiClassifier(epochs=2, random_state=0).fit(x, torch.tensor(Y), xstar=xstar)
+    assert (fitted.predict_proba(x) == expected.predict_proba(rounded)).all()
+    lupi.LupiRegressor(epochs=2).fit(x, x[:, 0], xstar=xstar.to_sparse())
+
+
+def test_estimators_name_a_tensor_without_numbers() -> None:
+    with pytest.raises(lupi.LupiError, match="a tensor of type torch.float64 on meta has no numb"):
+        lupi.LupiClassifier().fit(torch.tensor(X).to("meta"), Y, xstar=XSTAR)
+
+
+def test_estimators_of_images_and_texts_take_tensors_of_any_precision() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (32, 32, 3), np.uint8)
+    region = torch.ones(32, 32, dtype=torch.bfloat16)
+    lupi.LupiImageClassifier(
+        "multitask-mask", network="small-vgg", pooling="mean", image_size=32, epochs=1, val_frac=0
+    ).fit([image] * 4, torch.tensor([0, 1, 0, 1]).bfloat16(), [region] * 4)
+    texts, flags = ["good film", "a bad one"] * 2, [torch.eye(2)[0], torch.eye(3)[1].bfloat16()] * 2
+    lupi.LupiTextClassifier(epochs=1).fit(texts, torch.tensor([0, 1, 0, 1]).bfloat16(), flags)
+
+
+def test_a_negative_prior_is_a_sentence() -> None:
+    with pytest.raises(lupi.LupiError, match=r"settings.prior: got -1; input should be greater"):
+        lupi.LupiClassifier(settings={"prior": -1}).fit(X, Y, xstar=XSTAR)

@@ -3,16 +3,33 @@
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from lupi.errors import LupiError
 from lupi.loaders.tables.encoder import TableEncoder
 
 NUMBERS = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
 """Options of scikit-learn's validation of numbers."""
 LARGEST = 1e100
 """The variance of larger numbers is too large for a float; `fit` refuses them."""
+
+
+def from_torch(values: Any) -> Any:
+    """Return a tensor as an array, of any type that has numbers; other values as they are."""
+    if not isinstance(values, torch.Tensor):
+        return values
+    try:
+        dense = (values.dequantize() if values.is_quantized else values.to_dense()).detach().cpu()
+        is_float = dense.is_floating_point() and dense.dtype != torch.float64
+        return (dense.float() if is_float else dense).numpy()
+    except (TypeError, RuntimeError, NotImplementedError) as error:
+        raise LupiError(
+            f"a tensor of type {values.dtype} on {values.device} has no numbers that can be read: "
+            f"{error}"
+        ) from None
 
 
 def fit_features(
@@ -23,6 +40,7 @@ def fit_features(
     Columns are encoded as tables in `lupi compare`: numbers standardised, categories one-hot,
     missing values as the mean with an indicator.
     """
+    X, y = from_torch(X), from_torch(y)
     if not _is_frame(X) or _holds_numbers(X):
         X, y = validate_data(estimator, X, y, reset=True, y_numeric=y_numeric, **NUMBERS)
         _refuse_large(X.data if hasattr(X, "toarray") else X)
@@ -37,6 +55,7 @@ def fit_features(
 
 def read_features(estimator: Any, X: Any, encoder: TableEncoder) -> NDArray[np.float32]:
     """Return x of new rows, as `fit_features` did."""
+    X = from_torch(X)
     has_gaps = any(column.indicator for column in encoder.columns)
     if _is_frame(X) and not _holds_numbers(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)

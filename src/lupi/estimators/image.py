@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from lupi.core import Task
 from lupi.errors import LupiError
+from lupi.estimators.features import from_torch
 from lupi.estimators.network import ONE_CYCLE, ClassEstimator
 from lupi.loaders.division import Division
 from lupi.loaders.images.batches import Images
@@ -90,7 +91,7 @@ class LupiImageClassifier(ClassEstimator):
                 a mask (H, W) that is not 0 on the object, or None if it has no region. Empty masks
                 and lists say that there is nothing to see. None: the plain model, `no-xstar`.
         """
-        y = column_or_1d(y)
+        y = column_or_1d(from_torch(y))
         check_consistent_length(X, y)
         numbers = self._class_numbers(y)
         images, sizes = read_images(X, self.image_size)
@@ -159,7 +160,7 @@ def read_images(X: Any, side: int) -> tuple[NDArray[np.uint8], list[tuple[int, i
             data = Path(image).read_bytes() if isinstance(image, str | Path) else _as_png(image)
             with image_size_limit():
                 decoded = decode_image(data, side, "squash")
-        except (BadImageError, OSError, TypeError, ValueError) as error:
+        except (BadImageError, LupiError, OSError, TypeError, ValueError) as error:
             raise LupiError(f"image {i} can't be read: {error}") from None
         pixels.append(decoded.pixels)
         sizes.append((decoded.width, decoded.height))
@@ -167,7 +168,7 @@ def read_images(X: Any, side: int) -> tuple[NDArray[np.uint8], list[tuple[int, i
 
 
 def _as_png(image: Any) -> bytes:
-    values = np.asarray(image)
+    values = np.asarray(from_torch(image))
     if values.dtype != np.uint8 or values.ndim not in (2, 3):
         raise ValueError(
             f"expected bytes (H, W) or (H, W, 3), got {values.dtype} {values.shape}; for pixels in "
@@ -194,7 +195,7 @@ def read_regions(
         if region is None:
             continue
         has[i] = True
-        values = np.asarray(region)
+        values = np.asarray(from_torch(region))
         if values.shape != (height, width):
             values = _draw_boxes(values, width, height, i)
         shown = torch.from_numpy((values != 0).astype(np.float32))[None]

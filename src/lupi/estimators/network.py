@@ -23,7 +23,7 @@ from torch import nn
 from lupi.core import Batch, Task
 from lupi.core.gaussian import moments
 from lupi.errors import LupiError
-from lupi.estimators.features import fit_features, read_features
+from lupi.estimators.features import fit_features, from_torch, read_features
 from lupi.estimators.task import GivenRows, split_task
 from lupi.loaders.tables.vectors import VectorSplit
 from lupi.loaders.xstar.given import check_xstar
@@ -196,7 +196,7 @@ class LupiEstimator(BaseEstimator):  # type: ignore[misc]
     def _task(self, X: Any, y: Array, n_classes: int | None, xstar: Any, seed: int) -> Task:
         """Standardise x*, and hold rows out."""
         is_given = xstar is not None
-        xstar, has = check_xstar(xstar, len(y))
+        xstar, has = check_xstar(from_torch(xstar), len(y))
         if is_given and not has.any():
             warnings.warn("no row has x*: it has no effect", UserWarning, stacklevel=4)
         mean, scale = _moments(xstar[has], "xstar")

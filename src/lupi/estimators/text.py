@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from lupi.core import Task
 from lupi.errors import LupiError
+from lupi.estimators.features import from_torch
 from lupi.estimators.network import ONE_CYCLE, ClassEstimator, LupiEstimator, NumberEstimator
 from lupi.estimators.task import GivenRows, split_task
 from lupi.loaders.text.rationales import BadRationaleError, find_form, mark_words, read_cell
@@ -198,7 +199,7 @@ class LupiTextClassifier(ClassEstimator, LupiTextEstimator):
                 `[(start, end), …]`, quoted snippets, or a number per word. None: the plain
                 model, `no-xstar`.
         """
-        texts, y = check_texts(X), column_or_1d(y)
+        texts, y = check_texts(X), column_or_1d(from_torch(y))
         check_consistent_length(texts, y)
         numbers = self._class_numbers(y)
         self._fit(texts, numbers, len(self.classes_), rationales)
@@ -210,7 +211,7 @@ class LupiTextRegressor(NumberEstimator, LupiTextEstimator):
 
     def fit(self, X: Any, y: Any, rationales: Any = None) -> Self:
         """Train: as `LupiTextClassifier.fit`, with numbers as y."""
-        texts, y = check_texts(X), column_or_1d(y).astype(np.float64)
+        texts, y = check_texts(X), column_or_1d(from_torch(y)).astype(np.float64)
         check_consistent_length(texts, y)
         if not np.isfinite(y).all():
             raise ValueError("y has values that are not finite; drop these texts")
@@ -237,7 +238,7 @@ def read_rationales(texts: Sequence[str], given: Any) -> tuple[list[Tensor], NDA
             f"rationales: {len(cells)} for {len(texts)} texts; use None for a text without one"
         )
     with _naming(cells) as numbered:
-        values = [read_cell(cell) for cell in numbered]
+        values = [read_cell(from_torch(cell)) for cell in numbered]
     form = find_form(values)
     regions = []
     with _naming(values) as numbered:

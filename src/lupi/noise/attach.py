@@ -160,6 +160,7 @@ class AttachedNet(nn.Module):
         self.guide = guide
         """Weight of the teaching of attention; 0: none."""
         self._shapes: dict[str, SiteShape] = {}
+        self._has_warned = False
 
     def forward(
         self, x: Inputs, xstar: Tensor | None = None, has_xstar: Tensor | None = None
@@ -195,6 +196,7 @@ class AttachedNet(nn.Module):
             region = seen.where(has.view(-1, *[1] * (seen.dim() - 1)), 0.0)
             taught = torch.stack([teach(one, region) for one in attended]).mean(0)
             penalty = penalty + self.guide * taught * has
+        self._warn_if_not_finite("output", _logits(output), lambda: self._cause_of_output(x))
         return Attached(output, penalty)
 
     def loss(
@@ -212,8 +214,9 @@ class AttachedNet(nn.Module):
         """
         output, penalty = self(x, xstar, has_xstar)
         n = self._seen_rows(xstar, has_xstar).sum().clamp(min=1)
-        output = getattr(output, "logits", output)
+        output = _logits(output)
         total: Tensor = (criterion or _cross_entropy)(output, y) + penalty.sum() / n
+        self._warn_if_not_finite("loss", total, lambda: self._cause_of_loss(y))
         return total
 
     @torch.no_grad()
@@ -281,6 +284,37 @@ class AttachedNet(nn.Module):
                 raise LupiError(f"site {site}: {error}") from error
         self._shapes = shapes
 
+    def _warn_if_not_finite(self, name: str, values: Any, cause: Callable[[], str]) -> None:
+        """Warn of NaN or infinity once, with its cause and what to do."""
+        if self._has_warned or torch.compiler.is_compiling() or not _bad_rows(values):
+            return
+        self._has_warned = True
+        warnings.warn(f"attach: the {name} is NaN or infinite: {cause()}", stacklevel=5)
+
+    def _cause_of_output(self, x: Inputs) -> str:
+        for name, weight in self.named_parameters():
+            if not weight.isfinite().all():
+                return (
+                    f"so are weights ({name}), since an earlier step diverged. Start again with a "
+                    "smaller learning rate, or clip gradients"
+                )
+        given = x.items() if isinstance(x, Mapping) else enumerate(x) if isinstance(x, tuple) else ()
+        for name, part in {"x": x, **{f"x[{key!r}]": part for key, part in given}}.items():
+            if rows := _bad_rows(part):
+                return f"{name} is not finite in {rows}. Replace these values, or omit the rows"
+        if rows := _bad_rows(_logits(self.predict(x))):
+            return (
+                f"x is finite, but not the network's output without noise, in {rows}. Scale x, or "
+                "compute in float32"
+            )
+        return "without noise it is finite. Reduce the noise: a smaller `prior`"
+
+    @staticmethod
+    def _cause_of_loss(y: Tensor) -> str:
+        if rows := _bad_rows(y):
+            return f"y is not finite in {rows}. Omit these rows"
+        return "output and y are finite. Check the `criterion`, and that y suits it"
+
     def _sites(self) -> dict[str, nn.Module]:
         return {site: site_module(self.net, site) for site in self.noise.sites}
 
@@ -345,6 +379,18 @@ def _cross_entropy(output: Tensor, y: Tensor) -> Tensor:
             "such as F.mse_loss; without one, targets are 0 and 1"
         )
     return F.binary_cross_entropy_with_logits(output.flatten(), y.flatten().to(output.dtype))
+
+
+def _bad_rows(values: Any) -> str:
+    """Return which rows of a tensor are not finite, in words; empty if none."""
+    if not isinstance(values, Tensor) or values.isfinite().all():
+        return ""
+    bad = (~values.isfinite()).reshape(len(values) if values.dim() else 1, -1).any(1)
+    return f"{int(bad.sum())} of {len(bad)} rows (the first is {int(bad.byte().argmax())})"
+
+
+def _logits(output: Any) -> Any:
+    return getattr(output, "logits", output)
 
 
 def _call(net: nn.Module, x: Inputs) -> Any:

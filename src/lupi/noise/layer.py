@@ -280,10 +280,14 @@ class HeteroscedasticDropout(nn.Module):
         layout: Layout | None = None,
     ) -> None:
         super().__init__()
-        if not callable(prior) and not (math.isfinite(prior) and prior >= 0):
-            raise ValueError(f"prior: got {prior!r}, expected a finite variance >= 0")
-        if beta < 0 or n_samples < 1:
-            raise ValueError(f"got beta={beta}, n_samples={n_samples}; expected >= 0 and >= 1")
+        if not callable(prior) and not _is_finite(prior):
+            raise ValueError(
+                f"prior: got {prior!r}, expected a finite variance >= 0 or a function of x*"
+            )
+        if not _is_finite(beta):
+            raise ValueError(f"beta: got {beta!r}, expected a finite weight >= 0")
+        if n_samples < 1:
+            raise ValueError(f"n_samples: got {n_samples!r}, expected a number >= 1")
         if distribution == "bernoulli" and hstar is not None:
             raise ValueError("distribution: bernoulli gives h* no gradient; omit `hstar`")
         self.hstar = hstar
@@ -404,3 +408,8 @@ class HeteroscedasticDropout(nn.Module):
         """Return the main settings."""
         prior = "function of x*" if callable(self.prior) else self.prior
         return f"prior={prior}, draw={self.draw or 'usual'}, beta={self.beta}"
+
+
+def _is_finite(value: object) -> bool:
+    """Return whether a value is a finite number that is not negative."""
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -419,6 +420,9 @@ def test_a_compiled_network_follows_xstar() -> None:
         ),
         (lambda: lupi.attach(vgg(), "region", ["3"], beta=1), "beta has no effect on a region"),
         (lambda: lupi.attach(vgg(), "region", ["3"], prior=1.0), "prior is 1.0, the same at all"),
+        (lambda: lupi.attach(vgg(), 3, prior=-1), "attach: prior: got -1, expected a finite"),
+        (lambda: lupi.attach(vgg(), 3, prior="1"), "prior: got '1', expected a finite variance"),
+        (lambda: lupi.attach(vgg(), 3, beta=float("nan")), "beta: got nan, expected a finite wei"),
         (
             lambda: lupi.attach(vgg(), {"8": nn.Linear(3, 5)})(image(), torch.randn(ROWS, 3)),
             r"site 8: a log-variance of shape \(6, 5\) can't be fitted to .* \(6, 16\)",
@@ -546,3 +550,57 @@ def test_a_convolution_over_time_needs_no_network_of_its_own() -> None:
     attached = lupi.attach(net, XSTAR)
     attached(torch.randn(ROWS, 5, 7), torch.randn(ROWS, XSTAR))
     assert attached.logvars(torch.randn(ROWS, XSTAR))["1"].shape == (ROWS, 8, 1)
+
+
+class Fails(nn.Module):
+    """A network of one dropout layer, which multiplies its input."""
+
+    def __init__(self, factor: float = 1.0) -> None:
+        super().__init__()
+        self.drop, self.head = nn.Dropout(0.5), nn.Linear(3, 2)
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.head(self.drop(x)) * self.factor
+        return out
+
+
+def zeros_but(row: int, value: float) -> Tensor:
+    x = torch.zeros(4, 3)
+    x[row, 1] = value
+    return x
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "factor", "message"),
+    [
+        (zeros_but(2, float("nan")), [0, 1, 0, 1], 1, r"output .* x is not finite in 1 of 4 rows"),
+        (zeros_but(2, float("inf")), [0, 1, 0, 1], 1, r"the first is 2\). Replace these values"),
+        (torch.ones(4, 3), [0, 1, 0, 1], 1e39, r"output without noise, in 4 of 4 .* Scale x, or"),
+        (torch.ones(4, 3), [0, 1, 0, float("nan")], 1, r"loss .* y is not finite in 1 of 4 rows"),
+    ],
+)
+def test_a_loss_that_is_not_finite_is_explained_once(
+    x: Tensor, y: list[float], factor: float, message: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    net = lupi.attach(Fails(factor), 2)
+    targets = F.one_hot(torch.tensor([0, 1, 0, 1])).float() * torch.tensor(y)[:, None]
+    for _ in range(3):
+        assert not net.loss(x, targets, torch.zeros(4, 2), F.cross_entropy).isfinite()
+    (warned,) = recwarn.list
+    assert re.search(message, str(warned.message)), warned.message
+
+
+def test_weights_that_diverged_are_named(recwarn: pytest.WarningsRecorder) -> None:
+    net = lupi.attach(Fails(), 2)
+    with torch.no_grad():
+        net.net.get_parameter("head.weight").fill_(float("inf"))
+    net({"x": torch.ones(4, 3)}, torch.zeros(4, 2))
+    (warned,) = recwarn.list
+    assert "so are weights (net.head.weight), since an earlier step diverged" in str(warned.message)
+
+
+def test_inputs_by_name_are_named(recwarn: pytest.WarningsRecorder) -> None:
+    lupi.attach(Fails(), 2)({"x": zeros_but(0, float("nan"))}, torch.zeros(4, 2))
+    (warned,) = recwarn.list
+    assert "x['x'] is not finite in 1 of 4 rows (the first is 0)" in str(warned.message)

@@ -206,8 +206,8 @@ def test_can_be_copied_after_a_pass() -> None:
     [
         ({"prior": -1.0}, "expected a finite variance"),
         ({"prior": math.nan}, "expected a finite variance"),
-        ({"beta": -1.0}, "expected >= 0"),
-        ({"n_samples": 0}, "and >= 1"),
+        ({"beta": -1.0}, "beta: got -1.0, expected a finite weight >= 0"),
+        ({"n_samples": 0}, "n_samples: got 0, expected a number >= 1"),
         ({"distribution": "bernoulli"}, "gives h\\* no gradient"),
     ],
 )

@@ -10,7 +10,7 @@ smooth divergences D, a budget, and sites other than the fully connected layers.
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import Field, field_validator, model_validator
@@ -60,7 +60,7 @@ class HetDropoutSettings(Settings):
     """Names or patterns, such as `trunk.site2` or `head.*`; `output` is the network's output. By
     default every dropout layer; for a region, the input of the attention pooling or, without one,
     the second-to-last site with places."""
-    prior: float | RegionPrior | None = None
+    prior: Annotated[float, Field(ge=0, le=1000)] | RegionPrior | None = None
     """The prior variance h0: a number, or `{inside: 0, outside: 1}` at sites with places. By
     default the variance of the replaced dropout layer; for a region, 0 inside and 1 outside."""
     draw: Draw | None = None
