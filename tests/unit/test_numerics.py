@@ -151,7 +151,7 @@ def test_estimators_take_tensors_of_any_precision(dtype: torch.dtype) -> None:
 
 
 def test_estimators_name_a_tensor_without_numbers() -> None:
-    with pytest.raises(lupi.LupiError, match="a tensor of type torch.float64 on meta has no numb"):
+    with pytest.raises(lupi.LupiError, match=r"a tensor of type torch.float64 on meta has no numb"):
         lupi.LupiClassifier().fit(torch.tensor(X).to("meta"), Y, xstar=XSTAR)
 
 

@@ -298,8 +298,11 @@ class AttachedNet(nn.Module):
                     f"so are weights ({name}), since an earlier step diverged. Start again with a "
                     "smaller learning rate, or clip gradients"
                 )
-        given = x.items() if isinstance(x, Mapping) else enumerate(x) if isinstance(x, tuple) else ()
-        for name, part in {"x": x, **{f"x[{key!r}]": part for key, part in given}}.items():
+        parts = {"x": x}
+        if isinstance(x, Mapping | tuple):
+            several = x if isinstance(x, Mapping) else dict(enumerate(x))
+            parts = {f"x[{key!r}]": part for key, part in several.items()}
+        for name, part in parts.items():
             if rows := _bad_rows(part):
                 return f"{name} is not finite in {rows}. Replace these values, or omit the rows"
         if rows := _bad_rows(_logits(self.predict(x))):

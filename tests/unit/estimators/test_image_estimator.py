@@ -37,6 +37,13 @@ def test_it_learns_from_arrays_with_boxes_and_predicts_without() -> None:
     assert LupiImageClassifier(**SMALL, epochs=1).fit(X, y).method_ == "no-xstar"
 
 
+def test_a_channel_may_be_the_same_in_all_images() -> None:
+    X, y, _ = spots()
+    X[..., 2] = 0  # green and red only, as of two dyes
+    fitted = LupiImageClassifier(**SMALL, epochs=1, random_state=0).fit(X, y)
+    assert np.isfinite(fitted.predict_proba(X)).all()
+
+
 def test_files_are_predicted_like_arrays(tmp_path: Path) -> None:
     X, y, boxes = spots(12)
     paths = [tmp_path / f"{i}.png" for i in range(12)]

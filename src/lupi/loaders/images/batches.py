@@ -31,14 +31,15 @@ def max_images(n_channels: int, side: int) -> int:
 def mean_and_std(x: NDArray[np.uint8]) -> tuple[list[float], list[float]]:
     """Return mean and standard deviation of each channel of images (N, C, S, S), in [0, 1].
 
-    Sums are integers, so the result does not depend on the order of the images.
+    Sums are integers, so the result does not depend on the order of the images. A channel that is
+    the same everywhere, as in images of a single dye, has a deviation of 1.
     """
     values = x.astype(np.uint32)
     n_values = values[:, 0].size
     mean = values.sum((0, 2, 3), dtype=np.int64) / n_values
     of_squares = (values * values).sum((0, 2, 3), dtype=np.int64) / n_values
     std = np.sqrt(np.maximum(of_squares - mean**2, 0.0))
-    return (mean / 255).tolist(), (std / 255).tolist()
+    return (mean / 255).tolist(), np.where(std > 0, std / 255, 1.0).tolist()
 
 
 class Regions(Protocol):
