@@ -11,7 +11,7 @@ from lupi.errors import LupiError
 from lupi.loaders.xstar.regions import mask_box, restrict
 from lupi.networks.weights import he_init
 from lupi.noise.batchnorm import untracked
-from lupi.noise.sites import find_sites, layer_inputs, linear_layers, site_shapes
+from lupi.noise.sites import evaluating, find_sites, layer_inputs, linear_layers, site_shapes
 
 RegionInput = Literal["blackout", "box"]
 """What a network on vectors sees of a region: features of the `blackout` image (other pixels are
@@ -154,12 +154,8 @@ class XstarVectors:
 @torch.no_grad()
 def try_pass(net: nn.Module, x: Any) -> Tensor:
     """Return the output for `x` in `eval()`, to determine shapes; restore the mode."""
-    was_training = net.training
-    net.eval()
-    try:
+    with evaluating(net):
         output: Tensor = net(x)
-    finally:
-        net.train(was_training)
     return output
 
 
@@ -172,13 +168,8 @@ def check_learned(net: nn.Module, layer: nn.Module, x: Any, who: str) -> None:
         x: two rows.
         who: Name of the method.
     """
-    was_training = net.training
-    net.eval()
-    try:
-        with torch.enable_grad(), layer_inputs(layer) as seen:
-            net(x)
-    finally:
-        net.train(was_training)
+    with evaluating(net), torch.enable_grad(), layer_inputs(layer) as seen:
+        net(x)
     if not seen[0].requires_grad:
         raise LupiError(
             f"{who} trains hidden layers by x*, but this network has none: its only layer reads x "

@@ -11,7 +11,6 @@ nothing, such as the image of a part without a defect; its score and its vector 
 import contextlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +19,7 @@ from torch.nn import functional as F
 
 from lupi.errors import LupiError
 from lupi.networks import Pooling as Pooling
-from lupi.noise.sites import Site
+from lupi.noise.sites import Site, hooked
 
 NO_PLACE = -1e4
 """Score of padding."""
@@ -171,7 +170,6 @@ def reading_attention(net: nn.Module) -> Iterator[list[Attended]]:
     """Collect the attention of every pooling in passes inside a `with` block."""
     seen: list[Attended] = []
     grids: dict[str, tuple[int, ...]] = {}
-    handles = []
 
     def note_grid(name: str, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
         shape = inputs[0].shape
@@ -180,15 +178,11 @@ def reading_attention(net: nn.Module) -> Iterator[list[Attended]]:
     def note(name: str, module: nn.Module, inputs: Any, output: Tensor) -> None:
         seen.append(Attended(output, grids[name]))
 
-    for name, pooling in net.named_modules():
-        if isinstance(pooling, AttentionPooling):
-            handles.append(pooling.places.register_forward_hook(partial(note_grid, name)))
-            handles.append(pooling.scores.register_forward_hook(partial(note, name)))
-    try:
+    pools = {name: m for name, m in net.named_modules() if isinstance(m, AttentionPooling)}
+    places = {name: pool.places for name, pool in pools.items()}
+    scores = {name: pool.scores for name, pool in pools.items()}
+    with hooked(places, note_grid), hooked(scores, note):
         yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def teach(attended: Attended, region: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from lupi.networks.pooling import find_pooling, reading_attention, teach
 from lupi.noise import HeteroscedasticDropout, SiteNoise
 from lupi.noise.encoders import LazyUnits, lazy_vector_encoder
 from lupi.noise.layer import RegionPrior, dropout_variance
-from lupi.noise.sites import SiteShape, find_sites, reading_layouts, site_module
+from lupi.noise.sites import SiteShape, evaluating, find_sites, reading_layouts, site_module
 
 Inputs = Any
 """Input of a network: a tensor, or a tuple or dict of its arguments."""
@@ -222,13 +222,8 @@ class AttachedNet(nn.Module):
     @torch.no_grad()
     def predict(self, x: Inputs) -> Any:
         """Return the output without noise, in any mode. x* can't be passed."""
-        modes = {module: module.training for module in self.net.modules()}
-        self.net.eval()
-        try:
+        with evaluating(self.net):
             return _call(self.net, x)
-        finally:
-            for module, mode in modes.items():  # parts may be frozen in eval()
-                module.training = mode
 
     def student(self) -> nn.Module:
         """Return a copy of the plain network, without anything about x*."""

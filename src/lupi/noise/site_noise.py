@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lupi.errors import LupiError
 from lupi.noise.layer import HeteroscedasticDropout, Variance, bounded
-from lupi.noise.sites import SEQUENCE, SiteShape, attached, site_module
+from lupi.noise.sites import SiteShape, attached, site_module
 
 
 class NoisePass:
@@ -103,9 +103,10 @@ class SiteNoise(nn.ModuleDict):
 
 def _shape_for(found: SiteShape, xstar: Tensor) -> torch.Size:
     """Return the shape at a site for these rows: texts differ in length from batch to batch."""
-    if found.layout == SEQUENCE and xstar.dim() == 3:
-        return torch.Size([xstar.shape[2], found.n_channels])
-    return found.shape
+    shape = list(found.shape)
+    if len(found.places) == 1 and xstar.dim() == 3:
+        shape[found.layout.places[0] - 1] = xstar.shape[2]
+    return torch.Size(shape)
 
 
 def _count_checkpoints() -> int:

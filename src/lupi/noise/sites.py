@@ -26,8 +26,6 @@ from torch import Tensor, nn
 from lupi.errors import LupiError
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
-
-
 OUTPUT = "output"
 """The site at the output of the network, unless it has a layer of that name."""
 
@@ -75,59 +73,56 @@ def site_module(net: nn.Module, name: str) -> nn.Module:
     return net if is_whole else net.get_submodule(name)
 
 
-class Attachment:
-    """Functions attached to sites. They replace the Bernoulli dropout there.
+@contextlib.contextmanager
+def hooked(modules: Mapping[str, nn.Module], hook: Callable[..., Any]) -> Iterator[None]:
+    """Call `hook(name, module, inputs, output)` after each module in passes inside the block.
+
+    What it returns, unless None, replaces the module's output.
+    """
+    with contextlib.ExitStack() as handles:
+        for name, module in modules.items():
+            handles.enter_context(module.register_forward_hook(partial(hook, name)))
+        yield
+
+
+@contextlib.contextmanager
+def attached(
+    sites: Mapping[str, nn.Module], transforms: Mapping[str, Callable[[Tensor], Tensor]]
+) -> Iterator[None]:
+    """Attach functions to sites in passes inside the block. They replace Bernoulli dropout there.
 
     Args:
         sites: The result of `find_sites`.
         transforms: Functions of the activations by site name, applied in training; in `eval()` a
             site is the identity.
     """
+    rates = {module: module.p for module in sites.values() if isinstance(module, DROPOUTS)}
 
-    def __init__(
-        self, sites: Mapping[str, nn.Module], transforms: Mapping[str, Callable[[Tensor], Tensor]]
-    ) -> None:
-        self._sites = dict(sites)
-        self._transforms = dict(transforms)
-        self._rates = {name: m.p for name, m in sites.items() if isinstance(m, DROPOUTS)}
-        self._handles: list[torch.utils.hooks.RemovableHandle] = []
-        self.attach()
+    def replace(name: str, module: nn.Module, inputs: tuple[Tensor, ...], output: Any) -> Any:
+        if not module.training:
+            return output
+        return transforms[name](_at_site(name, module, inputs, output))
 
-    def attach(self) -> None:
-        """Attach the functions."""
-        for name, module in self._sites.items():
-            if isinstance(module, DROPOUTS):
-                module.p = 0.0
-            hook = partial(_replace, name, self._transforms[name])
-            self._handles.append(module.register_forward_hook(hook))
-
-    def detach(self) -> None:
-        """Remove the functions."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
-        for name, module in self._sites.items():
-            if isinstance(module, DROPOUTS):
-                module.p = self._rates[name]
-
-    @contextlib.contextmanager
-    def detached(self) -> Iterator[None]:
-        """Remove the functions inside a `with` block."""
-        self.detach()
-        try:
+    try:
+        for module in rates:
+            module.p = 0.0
+        with hooked(sites, replace):
             yield
-        finally:
-            self.attach()
+    finally:
+        for module, rate in rates.items():
+            module.p = rate
 
 
-def _replace(
-    name: str,
-    transform: Callable[[Tensor], Tensor],
-    module: nn.Module,
-    inputs: tuple[Tensor, ...],
-    output: Any,
-) -> Any:
-    return transform(_at_site(name, module, inputs, output)) if module.training else output
+@contextlib.contextmanager
+def evaluating(net: nn.Module) -> Iterator[None]:
+    """Put a network in `eval()` inside the block; parts may have been frozen in it before."""
+    modes = {module: module.training for module in net.modules()}
+    net.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
 
 
 def _at_site(name: str, module: nn.Module, inputs: tuple[Tensor, ...], output: Any) -> Tensor:
@@ -143,18 +138,6 @@ def _at_site(name: str, module: nn.Module, inputs: tuple[Tensor, ...], output: A
 
 
 @contextlib.contextmanager
-def attached(
-    sites: Mapping[str, nn.Module], transforms: Mapping[str, Callable[[Tensor], Tensor]]
-) -> Iterator[None]:
-    """Attach functions to sites for the passes inside a `with` block: see `Attachment`."""
-    attachment = Attachment(sites, transforms)
-    try:
-        yield
-    finally:
-        attachment.detach()
-
-
-@contextlib.contextmanager
 def reading(sites: Mapping[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
     """Record the activations at the sites in a pass inside a `with` block, without changes.
 
@@ -166,12 +149,8 @@ def reading(sites: Mapping[str, nn.Module]) -> Iterator[dict[str, Tensor]]:
     def read(name: str, module: nn.Module, inputs: tuple[Tensor, ...], output: Any) -> None:
         seen[name] = _at_site(name, module, inputs, output)
 
-    handles = [m.register_forward_hook(partial(read, name)) for name, m in sites.items()]
-    try:
+    with hooked(sites, read):
         yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextlib.contextmanager
@@ -186,22 +165,16 @@ def layer_inputs(layer: nn.Module, cut: bool = False) -> Iterator[list[Tensor]]:
         seen.append(inputs[0])
         return (inputs[0].detach(), *inputs[1:]) if cut else None
 
-    handle = layer.register_forward_pre_hook(hook)
-    try:
+    with layer.register_forward_pre_hook(hook):
         yield seen
-    finally:
-        handle.remove()
 
 
 @contextlib.contextmanager
 def layer_outputs(layer: nn.Module) -> Iterator[list[Any]]:
     """Collect the outputs of a layer in passes inside the block."""
     seen: list[Any] = []
-    handle = layer.register_forward_hook(lambda module, inputs, output: seen.append(output))
-    try:
+    with layer.register_forward_hook(lambda module, inputs, output: seen.append(output)):
         yield seen
-    finally:
-        handle.remove()
 
 
 def linear_layers(net: nn.Module) -> list[nn.Linear]:
@@ -241,13 +214,6 @@ class SiteShape(NamedTuple):
         """Size of each dimension of places; empty for a vector."""
         return tuple(self.shape[dim - 1] for dim in self.layout.places)
 
-    def with_places(self, sizes: tuple[int, ...]) -> "SiteShape":
-        """Return the shape with other sizes of the places, if there are any."""
-        shape = list(self.shape)
-        for dim, size in zip(self.layout.places, sizes, strict=False):
-            shape[dim - 1] = size
-        return self._replace(shape=torch.Size(shape))
-
 
 def default_layout(n_dims: int) -> Layout:
     """Return the layout that activations with this many dimensions usually have."""
@@ -266,38 +232,25 @@ def reading_layouts(
     site determines which dimension holds the channels.
     """
     shapes: dict[str, SiteShape] = {}
-    last: list[nn.Module] = []
-    activations: dict[str, Tensor]
+    last: nn.Module | None = None
 
-    def remember(module: nn.Module, inputs: Any, output: Any) -> None:
-        last[:] = [module]
+    def remember(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+        nonlocal last
+        last = module
 
-    def note(name: str) -> Any:
-        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-            h = activations[name]
-            shapes[name] = SiteShape(h.shape[1:], _layout(h, last[0] if last else None))
+    def note(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+        h = _at_site(name, module, inputs, output)
+        shapes[name] = SiteShape(h.shape[1:], _layout(h, last))
 
-        return hook
-
-    handles = [m.register_forward_hook(remember) for m in net.modules() if _n_channels(m)]
-    try:
-        with reading(sites) as activations:
-            handles += [m.register_forward_hook(note(name)) for name, m in sites.items()]
-            yield shapes
-    finally:
-        for handle in handles:
-            handle.remove()
+    layers = {name: module for name, module in net.named_modules() if _n_channels(module)}
+    with hooked(layers, remember), hooked(sites, note):
+        yield shapes
 
 
 def site_shapes(net: nn.Module, sites: Mapping[str, nn.Module], x: Any) -> dict[str, SiteShape]:
     """Return shape and layout at each site, in the order of a pass in `eval()`."""
-    was_training = net.training
-    net.eval()
-    try:
-        with torch.no_grad(), reading_layouts(net, sites) as shapes:
-            net(x)
-    finally:
-        net.train(was_training)
+    with evaluating(net), torch.no_grad(), reading_layouts(net, sites) as shapes:
+        net(x)
     return shapes
 
 

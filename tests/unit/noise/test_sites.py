@@ -3,7 +3,7 @@ import torch
 from torch import Tensor, nn
 
 from lupi.errors import LupiError
-from lupi.noise.sites import Attachment, Site, attached, find_sites, map_sites, reading, site_shapes
+from lupi.noise.sites import Site, attached, find_sites, map_sites, reading, site_shapes
 
 
 def make_net() -> nn.Sequential:
@@ -51,32 +51,32 @@ def test_a_site_is_the_identity() -> None:
     assert Site()(h) is h
 
 
-def test_attachment_replaces_dropout_in_training_only() -> None:
+def test_attached_functions_replace_dropout_in_training_only() -> None:
     net = make_net()
-    attachment = Attachment(find_sites(net), {"4": lambda h: torch.full_like(h, 7.0)})
     x = torch.randn(2, 1, 5, 5)
-    assert (net.train()(x) == 7).all()
-    net.eval()
-    assert not (net(x) == 7).any()
-    attachment.detach()
+    with attached(find_sites(net), {"4": lambda h: torch.full_like(h, 7.0)}):
+        assert (net.train()(x) == 7).all()
+        assert not (net.eval()(x) == 7).any()
     net.train()
     assert (net(torch.ones(64, 1, 5, 5)) == 0).any()  # Bernoulli dropout is back
 
 
-def test_attachment_suspends_bernoulli_noise() -> None:
+def test_attached_functions_suspend_bernoulli_noise() -> None:
     net = nn.Sequential(nn.Dropout(0.9))
-    Attachment(find_sites(net), {"0": lambda h: h})
     x = torch.ones(100, 10)
-    assert torch.equal(net.train()(x), x)
+    with attached(find_sites(net), {"0": lambda h: h}):
+        assert torch.equal(net.train()(x), x)
 
 
-def test_detached_is_as_if_never_attached() -> None:
+def test_a_network_is_as_if_nothing_had_been_attached_afterwards() -> None:
     net = make_net()
-    attachment = Attachment(find_sites(net, ["*"]), {"1": lambda h: h * 0, "4": lambda h: h * 0})
-    with attachment.detached():
-        assert net[4].p == 0.5
-        assert (net.train()(torch.randn(8, 1, 5, 5)) != 0).any()
-    assert (net(torch.randn(8, 1, 5, 5)) == 0).all()
+    zero = {"1": lambda h: h * 0, "4": lambda h: h * 0}
+    with attached(find_sites(net, ["*"]), zero):
+        assert (net.train()(torch.randn(8, 1, 5, 5)) == 0).all()
+    with pytest.raises(RuntimeError), attached(find_sites(net, ["*"]), zero):
+        net(torch.randn(8, 9, 5, 5))  # not the channels it takes
+    assert net[4].p == 0.5
+    assert (net(torch.randn(8, 1, 5, 5)) != 0).any()
 
 
 def test_shapes_leave_statistics_and_mode_alone() -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lupi.noise.layer import add_noise
-from lupi.noise.sites import SEQUENCE, Attachment, find_sites
+from lupi.noise.sites import SEQUENCE, attached, find_sites
 from lupi_paper.translation.networks import seq2seq
 from lupi_paper.translation.networks.seq2seq import Seq2Seq
 from lupi_paper.translation.networks.vector_started import VectorStarted
@@ -107,8 +107,8 @@ def test_noise_between_layers_is_shared_over_time(input_feeding: bool) -> None:
         factors.append(noisy / h)
         return noisy
 
-    Attachment(sites, dict.fromkeys(sites, noise))
-    net(X)
+    with attached(sites, dict.fromkeys(sites, noise)):
+        net(X)
     (factor,) = factors  # asked once, also where words come one by one
     assert torch.allclose(factor, factor[:, :1].expand_as(factor), atol=1e-3)
     assert factor[:, 0].std() > 0.3

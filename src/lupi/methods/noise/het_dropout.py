@@ -254,11 +254,7 @@ class HetDropout(Method):
 
     def logvars(self, batch: Batch) -> Mapping[str, Tensor]:
         """Return log h*(x*) at each site for the rows with x*."""
-        shapes = self._shapes
-        if self.task.places == "words":  # the length of the longest text in the batch
-            n_words = (batch.x.shape[1],)
-            shapes = {name: found.with_places(n_words) for name, found in shapes.items()}
-        return self.noise.logvars(shapes, *self._seen(batch, every_row=True))
+        return self.noise.logvars(self._shapes, *self._seen(batch, every_row=True))
 
     def _seen(self, batch: Batch, every_row: bool = False) -> tuple[dict[str, Tensor], Tensor]:
         """Return the input of h* at each site, and the rows (B,) that have it."""
