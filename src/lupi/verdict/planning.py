@@ -6,12 +6,13 @@ on the answer (an internal pilot: Wittes and Brittain 1990). Power is found by s
     score of an arm for a seed = effect of the seed on all arms + noise of the arm
 
 The effect of the seed cancels in paired differences, so only the noise of the arms is simulated.
-The simulated comparisons are judged by the test of `statistics.py`.
+The simulated comparisons are judged by the test of `statistics.py`, in the planned order of
+`questions`. One arm has the gain, and so have all arms that these questions are about.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from scipy import special
 from lupi.design import Looks
 from lupi.errors import LupiError
 from lupi.records import Arm, ComparisonRecord
-from lupi.verdict.roles import Key, controls, is_candidate
+from lupi.verdict.roles import MEAN, Key, controls, is_candidate
 from lupi.verdict.scores import Scores, read_scores
 from lupi.verdict.statistics import SEED, Floats, seeds_needed, simulated_claims
 from lupi.verdict.summary import mean_seconds, rule_of
@@ -39,6 +40,9 @@ MOST_NUMBERS = 2**22
 FIRST_SHARE = Looks((1,)).first_share
 SEEDS_DRAWN = (4, 6, 7, 8, 9, 10, 12, 16, 20, 24, 32)
 """Numbers of seeds at which the power curve is computed."""
+
+Asked = tuple[int, int]
+"""A question: the number of an arm, and the place of a size (after the last: their mean)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class SizePlan:
 
     arm: str
     size: int
+    """-1 is the mean over all sizes, which is planned only if `questions` ask for it."""
     measured_at: int
     """The size at which the spread was measured."""
     n_pilot_seeds: int
@@ -76,7 +81,8 @@ class SizePlan:
     """Power with the seeds of the comparison."""
     power_range: tuple[float, float]
     seeds: int | None
-    """Seeds needed at this size, tested together with the others; None if too many to simulate."""
+    """Seeds needed at this size, tested with the others and in the planned order of questions;
+    None if too many to simulate."""
     seeds_range: tuple[int | None, int | None]
     seeds_alone: int | None
     """Seeds needed if this were the only size."""
@@ -104,7 +110,7 @@ class SeedPlan:
     n_seeds: int
     """Seeds of the comparison."""
     seeds: int | None
-    """Seeds needed for every arm at every size."""
+    """Seeds needed for every planned question; without any, for every arm at every size."""
     seeds_range: tuple[int | None, int | None]
     sizes: tuple[SizePlan, ...]
     n_runs: int
@@ -114,6 +120,8 @@ class SeedPlan:
     """Time of one worker for all arms and sizes."""
     seconds_left: float
     """Time of one worker for the runs without a result."""
+    questions: tuple[str, ...] = ()
+    """Questions that are asked first, in this order."""
 
 
 def plan_seeds(record: ComparisonRecord, gain: float, power: float) -> SeedPlan:
@@ -126,6 +134,8 @@ def plan_seeds(record: ComparisonRecord, gain: float, power: float) -> SeedPlan:
     if not candidates:
         raise LupiError("nothing to plan: no arm trains with the real x* and predicts without it")
     rows = [row for arm in candidates for row in _plan_arm(arm, record, scores, gain, power)]
+    order = rule_of(record, len(scores.seeds)).order
+    asked = [row for row in rows if not order or (row.arm, row.size) in order]
     known = mean_seconds(record)
     seconds = {
         (arm.name, size): _seconds(known, arm.name, size)
@@ -139,16 +149,17 @@ def plan_seeds(record: ComparisonRecord, gain: float, power: float) -> SeedPlan:
         gain=gain,
         power=power,
         n_seeds=len(scores.seeds),
-        seeds=_most([row.seeds for row in rows]),
+        seeds=_most([row.seeds for row in asked]),
         seeds_range=(
-            _most([row.seeds_range[0] for row in rows]),
-            _most([row.seeds_range[1] for row in rows]),
+            _most([row.seeds_range[0] for row in asked]),
+            _most([row.seeds_range[1] for row in asked]),
         ),
         sizes=tuple(rows),
         n_runs=len(record.runs),
         n_finished=len(record.finished),
         seconds_per_seed=sum(seconds.values()),
         seconds_left=sum(seconds[run.arm, run.size] for run in missing),
+        questions=tuple(record.settings.get("questions") or ()),
     )
 
 
@@ -169,8 +180,11 @@ def chance_to_help(
     n_seeds: int,
     correlations: Sequence[float] | None = None,
     n_other_arms: int = 0,
+    order: Sequence[Asked] = (),
 ) -> Floats:
     """Return the probability of "helps" at each size, for a gain over every control.
+
+    With several sizes, the last one is that of the mean over all sizes.
 
     Args:
         gain: In the unit of the metric, higher is better; the same at every size.
@@ -178,19 +192,23 @@ def chance_to_help(
         n_controls: Number of controls.
         n_seeds: Number of seeds of each arm.
         correlations: Correlation between two seeds, for each size; by default 0.
-        n_other_arms: Number of other arms with x* (without a gain), which are in the same family.
+        n_other_arms: Number of other arms with x*, which are in the same family. They have the gain
+            if they are asked about in `order`, otherwise none.
+        order: Questions that are asked first. Arm 0 is the one whose probability is returned.
     """
     rng = np.random.default_rng(SEED)
     correlation = np.asarray(correlations or [0.0] * len(noise))
     n_arms, n_sizes = 1 + n_other_arms, len(noise)
-    n_rows = n_arms * n_controls * (n_sizes + (n_sizes > 1))
+    n_places = n_sizes + (n_sizes > 1)  # the mean over sizes belongs to the family
+    by_place = np.r_[correlation, correlation.max()][:n_places]
+    n_rows = n_arms * n_controls * n_places
     at_once = max(1, MOST_NUMBERS // (n_rows * min(N_PATTERNS, 1 << n_seeds)))
     spread = np.asarray(noise)[:, None]
     arm_of_row = np.repeat(np.arange(n_arms), n_controls)
-    questions = np.r_[
-        (arm_of_row[:, None] * n_sizes + np.arange(n_sizes)).ravel(), n_arms * n_sizes + arm_of_row
-    ][:n_rows].tolist()
-    n_helps = np.zeros(n_sizes)
+    questions = (arm_of_row[:, None] * n_places + np.arange(n_places)).ravel().tolist()
+    asked = [arm * n_places + place for arm, place in order]
+    gaining = sorted({0, *(arm for arm, _ in order)})
+    n_helps = np.zeros(n_places)
     for start in range(0, N_SIMULATIONS, at_once):
         n_families = min(at_once, N_SIMULATIONS - start)
         shape = (n_families, n_arms + n_controls, n_sizes, n_seeds)
@@ -198,16 +216,14 @@ def chance_to_help(
         # The correlation between seeds does not show in their spread.
         common = rng.normal(0, spread, size=(*shape[:-1], 1))
         scores += common * np.sqrt(correlation / (1 - correlation))[:, None]
-        scores[:, 0] += gain
+        scores[:, gaining] += gain
         arms, rivals = scores[:, :n_arms, None], scores[:, None, n_arms:]
         tables = (arms - rivals).reshape(n_families, -1, n_sizes, n_seeds)
-        of_rows = np.tile(correlation, n_arms * n_controls)
+        tables = np.concatenate([tables, tables.mean(2, keepdims=True)], axis=2)[:, :, :n_places]
         rows = tables.reshape(n_families, -1, n_seeds)
-        if n_sizes > 1:  # the mean over sizes belongs to the family
-            rows = np.concatenate([rows, tables.mean(2)], axis=1)
-            of_rows = np.r_[of_rows, np.full(n_arms * n_controls, correlation.max())]
-        claims = simulated_claims(rows, of_rows, FIRST_SHARE, N_PATTERNS, questions)
-        own = claims[:, : n_controls * n_sizes].reshape(n_families, n_controls, n_sizes)
+        of_rows = np.tile(by_place, n_arms * n_controls)
+        claims = simulated_claims(rows, of_rows, FIRST_SHARE, N_PATTERNS, questions, asked)
+        own = claims[:, : n_controls * n_places].reshape(n_families, n_controls, n_places)
         n_helps += own.all(1).sum(0)
     return n_helps / N_SIMULATIONS
 
@@ -239,21 +255,28 @@ def _plan_arm(
     sizes = [size for size in scores.sizes if scores.runs[arm.name, size].is_planned]
     n_seeds = len(scores.seeds)
     spreads = _spreads([arm.name, *rivals], sizes, scores)
+    noise = [spread.noise for spread in spreads]
     low, high = zip(*(spread.range() for spread in spreads), strict=True)
     rule = rule_of(record, n_seeds)
     correlations = [rule.correlation(size) for size in sizes]
-    n_other_arms = sum(map(is_candidate, record.arms)) - 1
+    names = [arm.name, *(a.name for a in record.arms if is_candidate(a) and a != arm)]
+    places = [*sizes, MEAN]
+    order = [(names.index(name), places.index(n)) for name, n in rule.order if n in places]
 
     def chances(noise: Sequence[float]) -> Callable[[int], Floats]:
         chance = partial(chance_to_help, gain, noise, len(rivals))
-        return cache(partial(chance, correlations=correlations, n_other_arms=n_other_arms))
+        family = {"correlations": correlations, "n_other_arms": len(names) - 1, "order": order}
+        return cache(partial(chance, **family))
 
-    expected = chances([spread.noise for spread in spreads])
-    best, worst = chances(low), chances(high)
+    expected, best, worst = chances(noise), chances(low), chances(high)
+    if (arm.name, MEAN) in rule.order:
+        of_mean = math.hypot(*noise) / len(sizes)
+        spreads.append(replace(spreads[-1], size=MEAN, noise=of_mean))
+    by_place = [*correlations, max(correlations)]
     rows = []
-    for i, (size, spread) in enumerate(zip(sizes, spreads, strict=True)):
+    for i, (size, spread) in enumerate(zip(places, spreads, strict=False)):
         single = partial(chance_to_help, gain, [spread.noise], len(rivals))
-        alone = cache(partial(single, correlations=correlations[i : i + 1]))
+        alone = cache(partial(single, correlations=by_place[i : i + 1]))
         rows.append(
             SizePlan(
                 arm=arm.name,

@@ -108,11 +108,13 @@ def judge_arms(
         rule: The rule to judge by.
     """
     judged = judge_questions(scores, arms, rivals, rule)
+    share = rule.looks.reached(scores.n_seen)[0][1]
     return tuple(
         ArmSummary(
             **asdict(arm),
             cells=tuple(
-                _cell((arm.name, size), judged, rivals, scores, rule) for size in scores.sizes
+                _cell((arm.name, size), judged, rivals, scores, rule, share)
+                for size in scores.sizes
             ),
             overall=_overall(arm.name, judged, scores, rule),
         )
@@ -385,18 +387,19 @@ def _cell(
     rivals: Mapping[str, Sequence[str]],
     scores: Scores,
     rule: Rule,
+    share: float,
 ) -> Cell:
-    """Return one arm at one size."""
+    """Return one arm at one size; label savings may spend this share of the allowed error."""
     runs, (arm, size) = scores.runs[key], key
     correlation = rule.correlation(size)
     values = list(runs.scores.values())
     answer = judged.get(key) or Answer("reference" if runs.is_planned else "not run")
     reference = rivals[arm][0] if key in judged else None
-    share = rule.looks.reached(scores.n_seen)[0][1]
-    saving, saving_control = (
-        None if other is None else saving_over(other, key, answer, scores, share, correlation)
-        for other in (reference, answer.deciding_control)
-    )
+    savings = {
+        other: saving_over(other, key, answer, scores, share, correlation)
+        for other in {reference, answer.deciding_control}
+        if other is not None
+    }
     return Cell(
         **_fields(answer),
         size=size,
@@ -406,8 +409,8 @@ def _cell(
         n_diverged=runs.n_diverged,
         n_collapsed=runs.n_collapsed,
         n_missing=runs.n_missing,
-        label_saving=saving,
-        label_saving_control=None if answer.deciding_control == reference else saving_control,
+        label_saving=savings.pop(reference or "", None),
+        label_saving_control=savings.get(answer.deciding_control or ""),
         scope=rule.design.scope(size) if rule.design else None,
         scores=dict(runs.scores),
         recorded={name: fmean(values) for name, values in runs.recorded.items()},

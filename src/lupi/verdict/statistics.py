@@ -126,8 +126,7 @@ def flip_signs(
     last = found[-1]
     alone_better, alone_worse = _alone(found), _alone(found, -1.0)
     groups = np.arange(len(rows)) if questions is None else np.asarray(questions)
-    stages = [np.flatnonzero(groups == question) for question in order]
-    stages.append(np.flatnonzero(~np.isin(groups, order)))
+    stages = _stages(groups, order)
     better = _in_stages(found, stages, groups, alone_better)
     worse = _in_stages(found, stages, np.arange(len(rows)), alone_worse, -1.0)
     low, high = _bounds(found, rows, correlation)
@@ -229,11 +228,17 @@ def _in_stages(
     """
     found, gate = np.ones(len(groups)), 0.0
     for rows in stages:
-        if len(rows):
-            corrected = _step_down(looks, rows, groups[rows], sign)
-            found[rows] = np.maximum(np.maximum(corrected, alone[rows]), gate)
-            gate = float(found[rows].max())
+        corrected = _step_down(looks, rows, groups[rows], sign)
+        found[rows] = np.maximum(np.maximum(corrected, alone[rows]), gate)
+        gate = float(found[rows].max())
     return found
+
+
+def _stages(groups: Groups, order: Sequence[int]) -> list[Groups]:
+    """Return the comparisons that are tested together: of each question in order, then the rest."""
+    stages = [np.flatnonzero(groups == question) for question in order]
+    stages.append(np.flatnonzero(~np.isin(groups, order)))
+    return [rows for rows in stages if len(rows)]
 
 
 def _step_down(looks: Sequence[_Look], rows: Groups, groups: Groups, sign: float) -> Floats:
@@ -402,6 +407,7 @@ def simulated_claims(
     share: float,
     n_patterns: int,
     questions: Sequence[int] | None = None,
+    order: Sequence[int] = (),
 ) -> Bools:
     """Return which comparisons are claimed to be better, for many simulated families at once.
 
@@ -413,16 +419,26 @@ def simulated_claims(
         share: Share of the allowed error that may be spent.
         n_patterns: Largest number of sign patterns.
         questions: The question that each comparison belongs to; by default each is its own.
+        order: The questions to test first, one after another.
     """
     n_families, n_rows, n_seeds = tables.shape
     look = _Look(
         tables.reshape(-1, n_seeds), np.tile(correlations, n_families), share, n_seeds, n_patterns
     )
     statistics = look.statistics.reshape(n_families, n_rows, -1)
-    observed = statistics[:, :, 0]
-    alone = _alone([look]).reshape(n_families, n_rows)
-    order = np.argsort(observed, axis=1)
+    claims = (_alone([look]) <= ALPHA / 2).reshape(n_families, n_rows)
     groups = np.arange(n_rows) if questions is None else np.asarray(questions)
+    gate = np.ones((n_families, 1), dtype=np.bool_)
+    for rows in _stages(groups, order):
+        claims[:, rows] &= _simulated_stage(statistics[:, rows], groups[rows], share) & gate
+        gate &= claims[:, rows].all(1, keepdims=True)
+    return claims
+
+
+def _simulated_stage(statistics: Floats, groups: Groups, share: float) -> Bools:
+    """Return the claims of the comparisons of a stage, (family, comparison), by step-down."""
+    observed = statistics[:, :, 0]
+    order = np.argsort(observed, axis=1)
     rows = np.take_along_axis(statistics, order[:, :, None], axis=1).transpose(1, 0, 2)
     largest = _with_rivals(rows, groups[order].T[:, :, None]).transpose(1, 0, 2)
     ranked = np.take_along_axis(observed, order, axis=1)
@@ -430,7 +446,7 @@ def simulated_claims(
     p_values = np.maximum.accumulate(p_values[:, ::-1], axis=1)[:, ::-1]
     claims = np.empty(p_values.shape, dtype=np.bool_)
     np.put_along_axis(claims, order, p_values <= share * ALPHA / 2, axis=1)
-    return claims & (alone <= ALPHA / 2)
+    return claims
 
 
 def seeds_needed(share: float) -> int:

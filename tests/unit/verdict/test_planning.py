@@ -7,9 +7,11 @@ import pytest
 
 from lupi.errors import LupiError
 from lupi.records import ComparisonRecord, Looks
-from lupi.verdict.planning import Spread, plan_seeds, too_few_seeds
+from lupi.verdict.planning import SizePlan, Spread, plan_seeds, too_few_seeds
+from lupi.verdict.roles import MEAN
 from lupi.verdict.summary import summarise
 
+from .comparisons import ARMS as ALL_ARMS
 from .comparisons import around, cell, comparison
 
 pytestmark = pytest.mark.usefixtures("few_simulations")
@@ -75,6 +77,45 @@ def test_a_larger_gain_takes_fewer_seeds_and_a_tiny_one_too_many() -> None:
     assert seeds[1] is not None
     assert seeds[0] < seeds[1]
     assert seeds[2] is None
+
+
+def asking(*questions: str) -> ComparisonRecord:
+    """The pilot with a planned order of questions, and a second arm with x*."""
+    record = pilot(6)
+    other = [
+        replace(run, plan=replace(run.plan, arm="distillation", run_id=f"d{run.plan.run_id}"))
+        for run in record.runs
+        if run.plan.arm == "het-dropout"
+    ]
+    arms = [*record.arms, next(arm for arm in ALL_ARMS if arm.name == "distillation")]
+    settings = {**record.settings, "questions": list(questions)}
+    return replace(record, arms=arms, runs=[*record.runs, *other], settings=settings)
+
+
+def test_a_planned_question_takes_fewer_seeds_and_those_behind_it_wait() -> None:
+    def rows(*questions: str) -> dict[tuple[str, int], SizePlan]:
+        plan = plan_seeds(asking(*questions), 0.02, 0.8)
+        return {(row.arm, row.size): row for row in plan.sizes}
+
+    asked, unplanned = ("het-dropout", 75), rows()
+    first = rows("het-dropout@75")
+    assert first[asked].power > unplanned[asked].power
+    alone = pytest.approx(first[asked].seeds_alone, abs=1)  # other draws of 80 simulations
+    assert first[asked].seeds == alone  # nothing competes with it
+    last = rows("distillation@75", "distillation@150", "het-dropout@75")
+    assert last[asked].power < first[asked].power
+    behind = last["het-dropout", 150]  # not planned, so it follows all that is
+    assert behind.power <= min(row.power for key, row in last.items() if key[0] == "distillation")
+
+
+def test_the_plan_is_for_the_planned_questions() -> None:
+    plan = plan_seeds(asking("het-dropout@mean"), 0.02, 0.8)
+    assert plan.questions == ("het-dropout@mean",)
+    (mean,) = [row for row in plan.sizes if row.size == MEAN]
+    others = [row for row in plan.sizes if row.arm == "het-dropout" and row.size != MEAN]
+    assert plan.seeds == mean.seeds
+    assert mean.spread < min(row.spread for row in others)
+    assert all(mean.power > row.power for row in others)
 
 
 def test_a_size_without_a_pilot_is_as_the_nearest() -> None:

@@ -182,12 +182,14 @@ def _plan(raw: dict[str, Any], work: Work, gain: float | None, power: float, as_
 def _print(found: "SeedPlan", n_workers: int) -> None:
     from lupi.report.numbers import difference, score, unit
     from lupi.verdict.planning import CONFIDENCE
+    from lupi.verdict.roles import MEAN
 
     console = PlainConsole(highlight=False)
     gain = f"{difference(found.gain, found.metric)} ({escape(unit(found.metric))})"
+    where = f"for {escape(', '.join(found.questions))}" if found.questions else "at each size"
     console.print(
         f"[bold]{escape(found.comparison)}[/]: [bold]{_seeds(found.seeds)} seeds[/] "
-        f"({_ends(found.seeds_range)}) to detect {gain} at each size "
+        f"({_ends(found.seeds_range)}) to detect {gain} {where} "
         f"with {100 * found.power:.0f} % power\n"
     )
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
@@ -198,7 +200,7 @@ def _print(found: "SeedPlan", n_workers: int) -> None:
         low, high = (f"{100 * end:.0f}" for end in row.power_range)
         table.add_row(
             escape(row.arm),
-            str(row.size),
+            "mean" if row.size == MEAN else str(row.size),
             score(row.spread, found.metric) + ("" if row.measured_at == row.size else "*"),
             _seeds(row.seeds),
             _ends(row.seeds_range),
@@ -210,7 +212,9 @@ def _print(found: "SeedPlan", n_workers: int) -> None:
     console.print(
         "\n[dim]spread: standard deviation over seeds of a difference between two arms"
         + ("; *: from the nearest size of the pilot" if _borrows(found) else "")
-        + "\nseeds: with all sizes tested together; alone: with this size only\n"
+        + "\nseeds: with all sizes tested together"
+        + (", the planned questions first" if found.questions else "")
+        + "; alone: with this size only\n"
         f"ranges: {100 * CONFIDENCE:.0f} % confidence, with the spread from {fewest} seeds[/]"
     )
     console.print(f"\nTime with {n_workers} parallel runs:")

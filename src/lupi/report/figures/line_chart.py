@@ -17,6 +17,7 @@ import numpy as np
 from lupi.report.figures.styles import DRAWN_DASHES, DRAWN_STYLE, NEUTRAL, PALETTE
 from lupi.report.numbers import difference
 from lupi.verdict.planning import SeedPlan
+from lupi.verdict.roles import MEAN
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis as DrawnAxis
@@ -118,7 +119,7 @@ def draw_plan(plan: SeedPlan) -> str:
     lines = [Line(f"{requested:.0f} %", seeds, [requested] * len(seeds), NEUTRAL)]
     for i, row in enumerate(plan.sizes):
         _, power, low, high = zip(*row.curve, strict=True)
-        name = f"{row.arm}, n = {row.size}"
+        name = f"{row.arm}, {'mean over n' if row.size == MEAN else f'n = {row.size}'}"
         percent = [[100 * value for value in values] for values in (power, low, high)]
         colour, dash = PALETTE[i % len(PALETTE)], LINE_DASHES[i % len(LINE_DASHES)]
         lines.append(Line(name, seeds, percent[0], colour, dash, percent[1], percent[2]))
