@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from lupi.errors import LupiError
 from lupi.limits import check_regular
+from lupi.networks.vgg import IMAGENET_MEAN, IMAGENET_STD
 from lupi.noise.sites import layer_inputs, linear_layers
 
 EFFICIENTNET = "efficientnet-lite0"
-IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 Scale = Literal["symmetric", "unit", "imagenet"]
 """Scaling of pixels: [-1, 1], [0, 1], or standardised with ImageNet's mean and deviation."""

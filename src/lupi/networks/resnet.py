@@ -9,12 +9,13 @@ with a rate of 0 it is the paper's. Pixels are in [0, 1]: see `lupi.networks.vgg
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from lupi.networks.pooling import AttentionPooling, Pooling
-from lupi.networks.vgg import Pixels
+from lupi.networks.vgg import IMAGENET_MEAN, IMAGENET_STD, Pixels
 from lupi.networks.weights import he_init
 from lupi.noise.sites import Site
 
@@ -55,10 +56,10 @@ class ResNet(nn.Module):
         n_blocks: Sequence[int],
         bottleneck: bool,
         n_outputs: int,
-        image_size: int,
-        mean: Sequence[float],
-        std: Sequence[float],
-        dropout: float,
+        image_size: int = 224,
+        mean: Sequence[float] = IMAGENET_MEAN,
+        std: Sequence[float] = IMAGENET_STD,
+        dropout: float = 0.0,
         pooling: Pooling = "mean",
     ) -> None:
         super().__init__()
@@ -121,25 +122,7 @@ def _bottleneck(n_in: int, n_out: int, stride: int) -> Residual:
     return Residual(layers, n_in, n_out, stride)
 
 
-def resnet18(
-    n_outputs: int,
-    image_size: int = 224,
-    mean: Sequence[float] = (0.485, 0.456, 0.406),
-    std: Sequence[float] = (0.229, 0.224, 0.225),
-    dropout: float = 0.0,
-    pooling: Pooling = "mean",
-) -> ResNet:
-    """Build ResNet-18: at 224 px, 1000 classes, the published 11,689,512 weights."""
-    return ResNet((2, 2, 2, 2), False, n_outputs, image_size, mean, std, dropout, pooling)
-
-
-def resnet50(
-    n_outputs: int,
-    image_size: int = 224,
-    mean: Sequence[float] = (0.485, 0.456, 0.406),
-    std: Sequence[float] = (0.229, 0.224, 0.225),
-    dropout: float = 0.0,
-    pooling: Pooling = "mean",
-) -> ResNet:
-    """Build ResNet-50: at 224 px, 1000 classes, the published 25,557,032 weights."""
-    return ResNet((3, 4, 6, 3), True, n_outputs, image_size, mean, std, dropout, pooling)
+resnet18 = partial(ResNet, (2, 2, 2, 2), False)
+"""ResNet-18: at 224 px, 1000 classes, the published 11,689,512 weights."""
+resnet50 = partial(ResNet, (3, 4, 6, 3), True)
+"""ResNet-50: at 224 px, 1000 classes, the published 25,557,032 weights."""

@@ -5,6 +5,7 @@ contribution of each word to the vector of the text, which is their sum.
 """
 
 import importlib
+from collections import OrderedDict
 from typing import cast
 
 import torch
@@ -209,10 +210,7 @@ def import_encoder(name: str, n_words: int) -> nn.Module:
 
 
 def _head(n_in: int, n_outputs: int, dropout: float) -> nn.Module:
-    head = nn.Sequential()
-    head.add_module("drop", nn.Dropout(dropout))
-    head.add_module("out", nn.Linear(n_in, n_outputs))
-    return head
+    return nn.Sequential(OrderedDict(drop=nn.Dropout(dropout), out=nn.Linear(n_in, n_outputs)))
 
 
 def _embedding(n_words: int, n_channels: int) -> nn.Embedding:

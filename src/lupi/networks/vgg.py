@@ -7,7 +7,8 @@ an image blacked out outside a box is x * mask, and normalisation follows maskin
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from lupi.noise.sites import Site
 
 VGG16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 Activation = Literal["relu", "sigmoid"]
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 class Pixels(nn.Module):
@@ -127,38 +129,23 @@ def small_vgg(
     image_size: int,
     width: int = 16,
     n_hidden: int = 128,
-    mean: Sequence[float] = (0.5,),
-    std: Sequence[float] = (0.5,),
-    dropout: float = 0.2,
-    fc_activation: Activation = "relu",
     n_convs: int = 1,
     pool: int = 1,
     n_fc: int = 2,
-    pooling: Pooling = "mean",
+    dropout: float = 0.2,
+    **options: Any,
 ) -> VGG:
     """Build a VGG for small images and few labels.
 
     It has three blocks of `n_convs` convolutions each, average pooling to `pool` x `pool` places,
-    and `n_fc` fully connected layers before the last.
+    and `n_fc` fully connected layers before the last. Other options are those of `VGG`.
     """
     blocks = [(channels,) * n_convs for channels in (width, 2 * width, 4 * width)]
-    hidden = (n_hidden,) * n_fc
-    return VGG(
-        blocks, hidden, n_outputs, image_size, mean, std, dropout, pool, fc_activation, pooling
-    )
+    options |= {"pool": pool, "dropout": dropout}
+    return VGG(blocks, (n_hidden,) * n_fc, n_outputs, image_size, **options)
 
 
-def vgg16_bn(
-    n_outputs: int,
-    image_size: int = 224,
-    mean: Sequence[float] = (0.485, 0.456, 0.406),
-    std: Sequence[float] = (0.229, 0.224, 0.225),
-    dropout: float = 0.5,
-    fc_activation: Activation = "relu",
-    pooling: Pooling = "mean",
-) -> VGG:
-    """Build VGG-16 with batch norm: at 224 px, 1000 classes, the published 138,365,992 weights."""
-    hidden = (4096, 4096)
-    return VGG(
-        VGG16, hidden, n_outputs, image_size, mean, std, dropout, None, fc_activation, pooling
-    )
+vgg16_bn = partial(
+    VGG, VGG16, (4096, 4096), image_size=224, mean=IMAGENET_MEAN, std=IMAGENET_STD, dropout=0.5
+)
+"""VGG-16 with batch norm: at 224 px, 1000 classes, the published 138,365,992 weights."""

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
-from torch import Tensor
 
 from lupi.core import Batch, Task
 from lupi.facts import Fact
@@ -32,8 +31,9 @@ class Preflight(NamedTuple):
 def check_data(task: Task, size: int, seed: int) -> Preflight:
     """Check the rows of a run, which should be as large as any of the comparison."""
     splits = task.splits(size, seed)
-    n_rows = [len(split) for split in (splits.train, splits.val, splits.test)]
-    facts = [*task.facts, Fact("rows", _rows(*n_rows)), Fact("replicates", _replicates(task, size))]
+    n_train, n_val, n_test = map(len, (splits.train, splits.val, splits.test))
+    rows = f"{n_train:,} training (largest size), {n_val:,} validation, {n_test:,} test"
+    facts = [*task.facts, Fact("rows", rows), Fact("replicates", _replicates(task, size))]
     batch = next(iter(splits.train.batches(MAX_ROWS)))
     warnings: list[str] = []
     if task.xstar_dim and batch.has_xstar is not None:
@@ -44,7 +44,7 @@ def check_data(task: Task, size: int, seed: int) -> Preflight:
             facts.append(Fact("region", _coverage(known, warnings)))
         if len(known.y) >= MIN_ROWS:
             with threadpool_limits(1):  # matrices are small: threads would wait for one another
-                if _is_constant(known.y):
+                if known.y.dim() == 1 and bool((known.y == known.y[0]).all()):
                     one = "all rows with x* have the same y: what x* says about y can't be checked"
                     facts.append(Fact("x* and y", one))
                     return Preflight(tuple(facts), tuple(warnings))
@@ -52,16 +52,10 @@ def check_data(task: Task, size: int, seed: int) -> Preflight:
                 if task.xstar_kind == "region" and (found := find_region(known)) is not None:
                     facts.append(Fact("finding x*", str(found)))
                 if task.output_kind != "tokens":
-                    facts.append(Fact("outlook", str(_outlook(known, task))))
+                    is_region = task.xstar_kind == "region"
+                    expected = outlook.of_region(known) if is_region else outlook.of_vector(known)
+                    facts.append(Fact("outlook", str(expected)))
     return Preflight(tuple(facts), tuple(warnings))
-
-
-def _is_constant(y: Tensor) -> bool:
-    return y.dim() == 1 and bool((y == y[0]).all())
-
-
-def _rows(n_train: int, n_val: int, n_test: int) -> str:
-    return f"{n_train:,} training (largest size), {n_val:,} validation, {n_test:,} test"
 
 
 def _replicates(task: Task, size: int) -> str:
@@ -113,9 +107,10 @@ def _related(known: Batch, task: Task, warnings: list[str]) -> str:
                 f"the part of x inside the region predicts y no better than a part elsewhere "
                 f"({_p(found)}, {len(y):,} rows): x* may not say where to look"
             )
+        better = "better" if found.is_seen else "no better"
         return (
-            f"the part of x inside the region predicts y {_better(found)} than a part of the same "
-            f"shape elsewhere, {_p(found)}"
+            f"the part of x inside the region predicts y {better} (R2 {found.r2:.2f}) than a part "
+            f"of the same shape elsewhere, {_p(found)}"
         )
     vectors = features.of_vector(known.xstar)
     left = Ridge(features.of_x(known.x)).errors(y)
@@ -141,11 +136,6 @@ def _related(known: Batch, task: Task, warnings: list[str]) -> str:
     )
 
 
-def _outlook(known: Batch, task: Task) -> outlook.Outlook:
-    of_kind = outlook.of_region if task.xstar_kind == "region" else outlook.of_vector
-    return of_kind(known)
-
-
 def _inside(known: Batch) -> Relation:
     assert known.xstar is not None
     generator = torch.Generator().manual_seed(0)
@@ -155,10 +145,6 @@ def _inside(known: Batch) -> Relation:
     ]
     y = features.of_target(known.y)
     return compare_features(features.inside(known.x, known.xstar), others, y)
-
-
-def _better(found: Relation) -> str:
-    return f"better (R2 {found.r2:.2f})" if found.is_seen else f"no better (R2 {found.r2:.2f})"
 
 
 def _p(found: Relation) -> str:

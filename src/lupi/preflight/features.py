@@ -103,9 +103,7 @@ def _colours_and_edges(images: Tensor) -> Floats:
     A plain histogram of oriented gradients (Dalal, Triggs, CVPR 2005): each gradient counts for
     the two directions next to its own; strengths are relative to those of the whole image.
     """
-    padded = F.pad(images.mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")
-    across = padded[..., 1:-1, 2:] - padded[..., 1:-1, :-2]
-    down = padded[..., 2:, 1:-1] - padded[..., :-2, 1:-1]
+    across, down = gradients(images)
     direction = torch.atan2(down, across) / torch.pi * N_DIRECTIONS
     first, share = direction.floor(), direction - direction.floor()
     strength = torch.hypot(across, down)
@@ -116,6 +114,13 @@ def _colours_and_edges(images: Tensor) -> Floats:
     edges = edges / (edges.sum((1, 2, 3), keepdim=True) + 0.01 * CELLS**2)
     colours = F.adaptive_avg_pool2d(images, CELLS)
     return _floats(torch.cat([edges.sqrt().flatten(1), colours.flatten(1)], 1))
+
+
+def gradients(images: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the differences of brightness across and down each pixel, (N, 1, H, W)."""
+    padded = F.pad(images.mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")
+    across = padded[..., 1:-1, 2:] - padded[..., 1:-1, :-2]
+    return across, padded[..., 2:, 1:-1] - padded[..., :-2, 1:-1]
 
 
 def _floats(x: Tensor) -> Floats:

@@ -8,13 +8,13 @@ usually are does, row by row.
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
 from lupi.core import Batch
+from lupi.preflight.features import gradients
+from lupi.preflight.relation import ALPHA, sign_test
 
 GRID = 12
 """Maximum number of rows and columns of patches."""
@@ -23,9 +23,6 @@ N_BUCKETS = 4096
 """Number of counts that words are hashed to."""
 NEIGHBOURS = 5
 """Words over which scores are averaged: rationales are spans."""
-ALPHA = 0.05
-
-Floats = NDArray[np.float64]
 
 
 class Finding(NamedTuple):
@@ -76,10 +73,7 @@ def find_region(known: Batch) -> Finding | None:
     wins, losses = int((ranks > usual)[keep].sum()), int((ranks < usual)[keep].sum())
     if not wins + losses:
         return None
-    from scipy.special import bdtrc  # not needed by `lupi train`
-
-    p_value = float(bdtrc(wins - 1, wins + losses, 0.5)) if wins else 1.0
-    return Finding(ranks[keep].mean().item(), usual[keep].mean().item(), p_value)
+    return Finding(ranks[keep].mean().item(), usual[keep].mean().item(), sign_test(wins, losses))
 
 
 def _rank(scores: Tensor, inside: Tensor, is_place: Tensor) -> Tensor:
@@ -124,9 +118,7 @@ def _patches(x: Tensor) -> Tensor:
     side = min(GRID, x.shape[-1])
     features = F.adaptive_avg_pool2d(x, side)
     if x.shape[1] <= MAX_CHANNELS_OF_PIXELS:
-        padded = F.pad(x.mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")
-        across = padded[..., 1:-1, 2:] - padded[..., 1:-1, :-2]
-        down = padded[..., 2:, 1:-1] - padded[..., :-2, 1:-1]
+        across, down = gradients(x)
         edges = torch.cat([across.relu(), (-across).relu(), down.relu(), (-down).relu()], 1)
         parts = [F.adaptive_avg_pool2d(edges, side), F.adaptive_max_pool2d(edges, side)]
         parts += [F.adaptive_max_pool2d(x, side), -F.adaptive_max_pool2d(-x, side)]

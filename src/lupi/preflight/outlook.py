@@ -7,7 +7,6 @@ errors of a model of x and x* better than x does. The limits were set on the res
 docs/should-i.md for hits and misses.
 """
 
-import math
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from torch import Tensor
 from lupi.core import Batch
 from lupi.loaders.xstar.regions import without
 from lupi.preflight import features
-from lupi.preflight.relation import Floats, Ridge
+from lupi.preflight.relation import ALPHA, Floats, Ridge, sign_test
 
 MIN_GAIN = 0.15
 """Share of the error of the other models that the region has to remove."""
@@ -25,7 +24,6 @@ MIN_PRECISION = 0.05
 """R2 by which x* predicts the size of errors better than x does."""
 MAX_TOLD = 0.5
 """Share of the error of a model of x that x* may explain; beyond that it restates the target."""
-ALPHA = 0.05
 
 Prospect = Literal["may help", "unlikely to help", "can't tell"]
 _WORDS: dict[Prospect, str] = {
@@ -80,7 +78,8 @@ def of_region(known: Batch) -> Outlook:
     gain = (inside.score - rival.score) / max(1 - rival.score, 1e-9)
     if gain < MIN_GAIN:
         return Outlook("unlikely to help", f"{found}: knowing the region would gain little")
-    if _p_better(inside, rival) > ALPHA:
+    wins, losses = inside.errors < rival.errors, inside.errors > rival.errors
+    if sign_test(int(wins.sum()), int(losses.sum())) > ALPHA:
         return Outlook("can't tell", f"{found}, too few rows for such a difference")
     return Outlook("may help", f"{found}: the region holds most of what predicts y")
 
@@ -118,13 +117,3 @@ def _by_chance(y: Tensor) -> float:
         return 0.0
     share = float(y.bincount().max()) / len(y)
     return share + 2 * float(np.sqrt(share * (1 - share) / len(y)))
-
-
-def _p_better(one: _Quick, other: _Quick) -> float:
-    """Test by signs whether the first has the smaller errors, row by row."""
-    wins, losses = int((one.errors < other.errors).sum()), int((one.errors > other.errors).sum())
-    if wins + losses == 0:
-        return 1.0
-    n = wins + losses
-    at_least: int = sum(math.comb(n, k) for k in range(wins, n + 1))
-    return float(at_least / 2**n)

@@ -6,6 +6,7 @@ only: with H = X (X'X + s I)^-1 X', row i is predicted by the others with an err
 R2 of shuffled targets shows how large it gets by chance.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+ALPHA = 0.05
 N_SHUFFLES = 399
 MAX_PARAMETERS = 30
 """Maximum number of effective parameters of the regression."""
@@ -30,7 +32,7 @@ class Relation(NamedTuple):
     @property
     def is_seen(self) -> bool:
         """Whether the relation is significant (5 %)."""
-        return self.p_value <= 0.05
+        return self.p_value <= ALPHA
 
 
 class Ridge:
@@ -83,6 +85,12 @@ def compare_features(real: Floats, others: list[Floats], targets: Floats) -> Rel
     """Test whether features predict targets better than random ones do."""
     found = Ridge(real).r2(targets)
     return Relation(found, _p_value(found, [Ridge(other).r2(targets) for other in others]))
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Return the probability of so many wins or more, if each is as likely as a loss."""
+    n = wins + losses
+    return float(sum(math.comb(n, k) for k in range(wins, n + 1)) / 2**n)
 
 
 def _p_value(found: float, by_chance: list[float]) -> float:

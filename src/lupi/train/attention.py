@@ -7,18 +7,16 @@ rows is read after training, for this score and for the report only.
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lupi.core import Batch, Method, Split, Task
 from lupi.errors import LupiError
-from lupi.files import write_whole
 from lupi.networks.pooling import AttentionPooling, attention_of
 from lupi.tasks.images.image import in_pixels, sees_maps
 from lupi.text_samples import write_text_samples
-from lupi.train.samples import text_samples, with_words
+from lupi.train.samples import text_samples, with_words, write_images
 from lupi.train.settings import RunSettings
 
 BATCH = 128
@@ -121,20 +119,9 @@ def _save_samples(
     assert pixels.xstar is not None
     side = min(pixels.x.shape[-1], LARGEST_SIDE)
     x = F.interpolate(pixels.x, (side, side), mode="area")
-    images = (x * 255).round().byte().permute(0, 2, 3, 1)  # (k, H, W, C)
-    arrays: dict[str, Any] = {
-        "x": (images[..., 0] if images.shape[-1] == 1 else images).numpy(),
-        "mask": F.adaptive_max_pool2d(pixels.xstar, (side, side))[:, 0].round().byte().numpy(),
-        "label": rows.y.numpy(),
-        "prediction": output.argmax(1).numpy(),
-        "attention": attention.float().numpy(),
-    }
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-
-    write_whole(folder / "attention.npz", write)
+    region = F.adaptive_max_pool2d(pixels.xstar, (side, side))
+    more = {"attention": attention.float()}
+    write_images(folder / "attention.npz", x, region, rows.y, output, more)
 
 
 def _spread(split: Split) -> Batch:

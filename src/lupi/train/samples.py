@@ -1,5 +1,6 @@
 """Save a few training rows of a run for the report: images or texts with their noise."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,10 @@ def write_samples(
     if method.sees_xstar_at_test or sees_maps(task):
         return
     batch = next(iter(splits.train.batches(4 * N_SAMPLES)))
-    if task.places is None or batch.xstar is None or batch.has_xstar is None:
+    if task.places is None or batch.has_xstar is None:
         return
     rows = batch.select(batch.has_xstar.nonzero()[:N_SAMPLES, 0])
-    if not len(rows.y):
+    if not len(rows.y) or rows.xstar is None:
         return
     batch = processes.as_input(rows)
     method.eval()
@@ -49,7 +50,12 @@ def write_samples(
         if samples:
             write_text_samples(folder / "samples.json", samples)
     else:
-        _write_images(folder / "samples.npz", rows, output.argmax(1), logvars)
+        maps = {
+            f"variance/{site}": logvar.exp().mean(1).float()
+            for site, logvar in logvars.items()
+            if logvar.dim() == 4
+        }
+        write_images(folder / "samples.npz", rows.x, rows.xstar, rows.y, output, maps)
 
 
 def with_words(task: Task, preprocessing: dict[str, Any]) -> dict[str, Any]:
@@ -110,19 +116,18 @@ def _format(value: Tensor, target: dict[str, Any]) -> str:
     return f"{float(value) * target['std'] + target['mean']:.3g}"
 
 
-def _write_images(path: Path, batch: Batch, prediction: Tensor, logvars: Any) -> None:
-    """Save images, their regions, and the variance at each site that has a map."""
-    assert batch.xstar is not None
-    pixels = (batch.x * 255).round().byte().permute(0, 2, 3, 1)  # (k, H, W, C)
+def write_images(
+    path: Path, x: Tensor, region: Tensor, y: Tensor, output: Tensor, more: Mapping[str, Tensor]
+) -> None:
+    """Save images (k, C, H, W) with their regions (k, 1, H, W), and more arrays by name."""
+    pixels = (x * 255).round().byte().permute(0, 2, 3, 1)  # (k, H, W, C)
     tensors = {
         "x": pixels[..., 0] if pixels.shape[-1] == 1 else pixels,
-        "mask": batch.xstar[:, 0].round().byte(),
-        "label": batch.y,
-        "prediction": prediction,
+        "mask": region[:, 0].round().byte(),
+        "label": y,
+        "prediction": output.argmax(1),
+        **more,
     }
-    for site, logvar in logvars.items():
-        if logvar.dim() == 4:
-            tensors[f"variance/{site}"] = logvar.exp().mean(1).float()
     arrays: dict[str, Any] = {key: tensor.cpu().numpy() for key, tensor in tensors.items()}
 
     def write(temporary: Path) -> None:

@@ -1,7 +1,7 @@
 """The network of an image task and its settings."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 from torch import nn
@@ -18,6 +18,8 @@ from lupi.networks.pooling import Pooling
 from lupi.networks.resnet import resnet18, resnet50
 from lupi.networks.vgg import Activation, small_vgg, vgg16_bn
 from lupi.settings import Settings
+
+RESNETS = {"resnet18": resnet18, "resnet50": resnet50}
 
 
 class ImageNetworkSettings(Settings):
@@ -102,22 +104,17 @@ def build_network(
         if backbone is not None:
             backbone.tune(s.tune).lr_factor = s.tune_lr
         return MapStudent(n_classes, mean, std, s.n_channels, s.pooling, s.dropout, backbone)
-    if s.name in ("resnet18", "resnet50"):
-        build = resnet18 if s.name == "resnet18" else resnet50
-        return build(n_classes, size, mean, std, s.dropout, s.pooling)
+    options: dict[str, Any] = {
+        "image_size": size,
+        "mean": mean,
+        "std": std,
+        "dropout": s.dropout,
+        "pooling": s.pooling,
+    }
+    if s.name in RESNETS:
+        return RESNETS[s.name](n_classes, **options)
+    options["fc_activation"] = s.fc_activation
     if s.name == "vgg16-bn":
-        return vgg16_bn(n_classes, size, mean, std, s.dropout, s.fc_activation, s.pooling)
-    return small_vgg(
-        n_classes,
-        size,
-        s.width,
-        s.n_hidden,
-        mean,
-        std,
-        s.dropout,
-        s.fc_activation,
-        s.n_convs,
-        s.pool,
-        s.n_fc,
-        s.pooling,
-    )
+        return vgg16_bn(n_classes, **options)
+    options |= s.model_dump(include={"width", "n_hidden", "n_convs", "pool", "n_fc"})
+    return small_vgg(n_classes, **options)
