@@ -203,9 +203,9 @@ def load_plain(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
     except TypeError as error:
         raise ValueError(f"{error}: write it as a text, in quotes") from None
-    except (AttributeError, LookupError, ArithmeticError) as error:
+    except (AttributeError, LookupError, ArithmeticError):
         # PyYAML's own errors for tags such as `!!bool x`
-        raise ValueError(f"a value does not match its tag: {error}") from None
+        raise ValueError("a value does not match its tag, such as !!bool or !!timestamp") from None
     return value
 
 

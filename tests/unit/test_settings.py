@@ -135,8 +135,9 @@ def test_bad_files(tmp_path: Path, content: bytes, message: str) -> None:
 )
 def test_a_value_that_its_tag_does_not_fit_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.yaml").write_text(text)
-    with pytest.raises(LupiError, match="can't be read"):
+    with pytest.raises(LupiError, match="can't be read") as refused:
         read_yaml(tmp_path / "a.yaml")
+    assert "NoneType" not in str(refused.value)
     with pytest.raises(LupiError, match="can't be read"):
         override({}, [f"a={text.removeprefix('a: ')}"])
 

@@ -77,8 +77,8 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "weights": ("COLUMN", "Column with row weights (tables only)."),
     "by": (
         "COLUMN",
-        "Column whose values are subgroups: results are shown for each of them, too (tables and "
-        "texts).",
+        "Column whose values are subgroups: results are shown for each of them, too. For images, "
+        "of the CSV with labels or groups.",
     ),
     "metric": (
         "NAME",

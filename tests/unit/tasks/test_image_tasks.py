@@ -15,6 +15,7 @@ from lupi.core import Batch, Control, Losses, Method, Task
 from lupi.errors import LupiError
 from lupi.facts import Fact
 from lupi.loaders.images.batches import Images
+from lupi.loaders.images.index import Item
 from lupi.records import Design
 from lupi.settings import Settings
 from lupi.subsets import Part
@@ -309,13 +310,49 @@ def test_groups_of_images_are_in_one_part_only(tmp_path: Path) -> None:
     assert task.design.groups == "board"
     assert len(task.splits(8, 0).train) == 8
     with pytest.raises(
-        LupiError, match=r"group_column: groups\.csv needs one column beside `file`"
+        LupiError, match=r"group_column: groups\.csv needs one column beside the files"
     ):
         task_from({**settings, "group_column": None}, {})
     with pytest.raises(LupiError, match="no column is called `bord`; did you mean `board`"):
         task_from({**settings, "group_column": "bord"}, {})
     with pytest.raises(LupiError, match="group_column has no effect without groups"):
         task_from({**settings, "groups": None}, {})
+
+
+def test_subgroups_of_images_are_a_column_of_the_csv(tmp_path: Path) -> None:
+    root = grouped_folder(tmp_path / "x")
+    table = (root / "groups.csv").read_text().splitlines()
+    lines = [f"{line},{i % 2 or ''},{i}" for i, line in enumerate(table[1:])]
+    head = table[0].replace("file", "filename") + ",age,number"
+    (root / "groups.csv").write_text("\n".join([head, *lines]) + "\n")
+    settings = {
+        "name": "image-folder",
+        "root": str(root),
+        "boxes": "boxes.csv",
+        "image_size": 16,
+        "n_val": 3,
+        "n_test": 4,
+        "groups": "groups.csv",
+        "group_column": "board",
+        "by": "age",
+        "cache": str(tmp_path / "cache"),
+    }
+    by = folder_task(settings).division.by
+    assert by is not None
+    assert by.fact().text == f"age: 1 {len(lines) // 2}, missing {-(-len(lines) // 2)}"
+    names = {Item(line.split(",")[0], "").key: line.split(",")[3] for line in lines}
+    parsed = parse_task(settings)
+    assert isinstance(parsed, ImageFolderSettings)
+    for key, place in zip(load_images(parsed).keys, by.codes, strict=True):
+        assert by.names[place] == (names[int(key)] or "missing")
+    quarters = folder_task({**settings, "by": "number"}).division.by
+    assert quarters is not None
+    assert len(quarters.names) == 4
+    with pytest.raises(LupiError, match=r"task.by: no column is called `ages`; did you mean `age`"):
+        task_from({**settings, "by": "ages"}, {})
+    (root / "groups.csv").unlink()
+    with pytest.raises(LupiError, match=r"task.by: images have columns in a CSV"):
+        task_from({**settings, "groups": None, "group_column": None}, {})
 
 
 def test_images_without_a_group(tmp_path: Path) -> None:

@@ -123,7 +123,8 @@ def compare_and_print(
         print_verdict(result, as_json)
         print_message(f"report: {result.folder / 'report.html'}")
         if find_task(raw["task"]["name"]).Settings.student_command is None:
-            print_message(f"to export a student: lupi export {result.folder} --out FOLDER")
+            place = shlex.quote(str(result.folder))
+            print_message(f"to export a student: lupi export {place} --out FOLDER")
     if not result.is_complete:
         n_all = len(result.record.runs)
         n_missing = n_all - len(result.record.finished)

@@ -6,7 +6,7 @@ a column with the group names it.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lupi.errors import LupiError
 from lupi.loaders.findings import Findings
@@ -154,21 +154,13 @@ def with_groups(
     Args:
         tree: Files below the root.
         path: Name of the CSV.
-        column: Column with the groups; None: the only one besides `file`.
+        column: Column with the groups; None: the only one besides that of the files.
         items: Images.
         findings: Collects images without a group and lines without an image.
     """
-    names = ImageNames(item.name for item in items)
     group_of: dict[str, str] = {}
-    for where, row in read_table(tree, path, ("file",)):
-        column = column or _only_column(path, [name for name in row if name != "file"])
-        if column not in row:
-            known = [name for name in row if name != "file"]
-            raise LupiError(f"task.group_column: {path}: {unknown_name('column', column, known)}")
-        name = names.find(row["file"], where, findings)
-        group = row[column].strip()
-        if name is None:
-            continue
+    column = column or _only_column(path, other_columns(tree, path))
+    for where, name, group in column_of_images(tree, path, column, items, findings):
         if not group or group_of.setdefault(name, group) != group:
             what = "it is empty" if not group else f"it is in {group_of[name]!r} above"
             findings.add(where, "unreadable group", f"{name}: {what}")
@@ -178,11 +170,32 @@ def with_groups(
     return [item._replace(group=group_of.get(item.name, item.name)) for item in items]
 
 
+def other_columns(tree: Tree, path: str) -> list[str]:
+    """Return the columns of a CSV besides the one that names images."""
+    columns = header(tree, path)
+    return [name for name in columns if name != (file_column(columns) or "file")]
+
+
+def column_of_images(
+    tree: Tree, path: str, column: str, items: Sequence[Item], findings: Findings
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the cells of a column of a CSV, each with its position and its image."""
+    known = other_columns(tree, path)
+    if column not in known:
+        raise LupiError(f"{path}: {unknown_name('column', column, known)}")
+    file = file_column(header(tree, path)) or "file"
+    names = ImageNames(item.name for item in items)
+    for where, row in read_table(tree, path, (file, column)):
+        name = names.find(row[file], where, findings)
+        if name is not None:
+            yield where, name, row[column].strip()
+
+
 def _only_column(path: str, columns: Sequence[str]) -> str:
     if len(columns) != 1:
         found = ", ".join(columns) or "none"
         raise LupiError(
-            f"task.group_column: {path} needs one column beside `file`, it has {found}; name the "
-            "one whose images belong together"
+            f"task.group_column: {path} needs one column beside the files, it has {found}; name "
+            "the one whose images belong together"
         )
     return columns[0]

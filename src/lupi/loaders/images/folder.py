@@ -18,7 +18,6 @@ from lupi.loaders.findings import Findings
 from lupi.loaders.images.annotations.read import (
     Annotations,
     find_annotations,
-    header,
     read_annotations,
 )
 from lupi.loaders.images.annotations.shapes import Annotation
@@ -26,15 +25,18 @@ from lupi.loaders.images.classes import (
     by_annotation,
     by_folder,
     by_table,
+    column_of_images,
     count_labels,
     label_table,
     left_out,
+    other_columns,
     with_groups,
 )
 from lupi.loaders.images.index import Index, Item, has_image_suffix
 from lupi.loaders.images.masks import Pairs, pair_masks
 from lupi.loaders.images.names import ImageNames
 from lupi.loaders.images.trees import Tree
+from lupi.settings import unknown_name
 
 GROUPS = "groups.csv"
 
@@ -107,8 +109,25 @@ class ImageFolder:
         """Return the CSV with groups and its column; of a CSV that is found, the first one."""
         if self.groups is not None or GROUPS not in tree.names:
             return self.groups, self.group_column
-        columns = [name for name in header(tree, GROUPS) if name != "file"]
+        columns = other_columns(tree, GROUPS)
         return (GROUPS, columns[0]) if columns else (None, None)
+
+    def column(self, tree: Tree, column: str) -> dict[int, str]:
+        """Return a column of the CSV with labels or groups, by the keys of images."""
+        tables = (self.labels or label_table(tree), self._groups(tree)[0])
+        known = {path: other_columns(tree, path) for path in tables if path is not None}
+        for path, columns in known.items():
+            if column in columns:
+                items = [Item(name, "") for name in self._pairs(tree).images]
+                key_of = {item.name: item.key for item in items}
+                cells = column_of_images(tree, path, column, items, Findings("skip"))
+                return {key_of[name]: cell for _, name, cell in cells}
+        every = [name for columns in known.values() for name in columns]
+        raise LupiError(
+            f"task.by: {unknown_name('column', column, every)}"
+            if every
+            else "task.by: images have columns in a CSV with labels or groups; there is none"
+        )
 
     def _pairs(self, tree: Tree) -> Pairs:
         images = [name for name in tree.names if has_image_suffix(name)]

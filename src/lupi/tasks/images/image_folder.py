@@ -1,5 +1,6 @@
 """A user's own images; x* is a region given by boxes or masks."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +13,8 @@ from lupi.loaders.division import Division, check_groups, given_parts
 from lupi.loaders.images.cache import Loaded
 from lupi.loaders.images.folder import ImageFolder
 from lupi.loaders.images.trees import Tree, with_outside
-from lupi.subsets import Part
+from lupi.loaders.split_columns import subgroups_of
+from lupi.subsets import Part, Subgroups
 from lupi.tasks.images.image_files import ImageFilesSettings, load_image_files
 from lupi.tasks.images.network import ImageNetworkSettings
 
@@ -49,6 +51,9 @@ class ImageFolderSettings(ImageFilesSettings):
     With groups, n_val and n_test are maximum numbers. By default groups.csv, if there is one."""
     group_column: str | None = None
     """Column with the groups; by default the only one besides file."""
+    by: str | None = None
+    """Column of the CSV with labels or groups whose values are subgroups: results are shown for
+    each of them, too. Of a number with many values, subgroups are quarters of the images."""
 
     @model_validator(mode="after")
     def _has_one_xstar(self) -> "ImageFolderSettings":
@@ -72,10 +77,22 @@ class ImageFolderSettings(ImageFilesSettings):
 
     def divide(self, loaded: Loaded) -> Division:
         """Return how each seed draws the parts that the folder does not have."""
-        if not loaded.held_out:
-            return super().divide(loaded)
         groups = self.group_column or "groups"
-        return _drawn(loaded, self.n_val, self.n_test, self.annotated_only, groups)
+        division = (
+            _drawn(loaded, self.n_val, self.n_test, self.annotated_only, groups)
+            if loaded.held_out
+            else super().divide(loaded)
+        )
+        return division if self.by is None else replace(division, by=self._subgroups(loaded))
+
+    def _subgroups(self, loaded: Loaded) -> Subgroups:
+        import pandas as pd
+
+        cells = self.source().column(self.tree(), str(self.by))
+        values = pd.Series([cells.get(int(key)) or None for key in loaded.keys])
+        numbers = pd.to_numeric(values, errors="coerce")
+        is_number = bool(numbers.notna().equals(values.notna()))
+        return subgroups_of([numbers if is_number else values], str(self.by))
 
     @property
     def n_held_out_for_test(self) -> int:
