@@ -39,7 +39,7 @@ from lupi.train.checkpoint import TrainingFiles
 from lupi.train.evaluate import compute_outputs, describe_noise
 from lupi.train.optimizers import Optimizer
 from lupi.train.processes import Processes
-from lupi.train.settings import TrainSettings
+from lupi.train.settings import Keep, TrainSettings
 
 Row = dict[str, Any]
 """The metrics of an epoch: a line of metrics.jsonl."""
@@ -144,8 +144,8 @@ class State:
             "lr": lr,
         }
 
-    def update(self, row: Row, metric: Metric) -> bool:
-        """Add an epoch; return whether its student is the best of the stage so far."""
+    def update(self, row: Row, metric: Metric, keep: Keep) -> bool:
+        """Add an epoch; return whether its student is to be kept instead of the one before."""
         self.epoch = row["epoch"]
         self.diverged = not row["train"] or row["val"] == {}
         if self.diverged:
@@ -154,11 +154,11 @@ class State:
             self.scores.append(-row["train"]["loss"])
             return False
         score: float = row["val"][metric.name] * (1 if metric.higher_is_better else -1)
-        is_best = score > max(self.scores, default=-math.inf)
-        if is_best:
+        is_kept = keep == "last" or score > max(self.scores, default=-math.inf)
+        if is_kept:
             self.best_epoch = row["epoch"]
         self.scores.append(score)
-        return is_best
+        return is_kept
 
 
 @dataclass(slots=True)
@@ -244,7 +244,7 @@ class _Training:
             row["sites"] = self.noise_sites(method)
             row["seconds"] = round(time.perf_counter() - started, 4)
             row = self.processes.broadcast(row)  # so that all processes decide alike
-            if state.update(row, self.task.metric.of_an_epoch):
+            if state.update(row, self.task.metric.of_an_epoch, settings.keep):
                 # `lupi analyse` reads the helper networks that set the noise.
                 self.files.save_best(method, with_helpers=bool(row["sites"]))
             self.files.append(row)

@@ -11,6 +11,9 @@ from lupi.settings import Settings, TaskSettings
 from lupi.tasks.registry import parse_network, parse_task
 from lupi.train.learners import find_learner
 
+Keep = Literal["best", "last"]
+"""Which epoch of a run its student is of."""
+
 
 class TrainSettings(Settings):
     """How to train; the same for every arm unless an arm has settings of its own."""
@@ -41,6 +44,9 @@ class TrainSettings(Settings):
     """Number of decays after which the adaptive schedule stops instead of decaying again."""
     step_epochs: int = Field(30, ge=1)
     """Epochs between the decays of the fixed schedule."""
+    keep: Keep = "best"
+    """Which epoch's student is kept: the best on validation rows, or the last. With few validation
+    rows and a schedule that ends by itself (one-cycle, fixed), the best is mostly chance."""
     clip: float | None = Field(None, gt=0)
     """Maximum norm of the gradient; by default no limit."""
     reestimate_batchnorm: bool = True

@@ -52,6 +52,17 @@ def test_keeps_the_weights_of_best_validation(tmp_path: Path) -> None:
     assert task.outcome.metrics(output, val.y)["accuracy"] == max(scores)
 
 
+def test_keeps_the_weights_of_the_last_epoch_if_asked(tmp_path: Path) -> None:
+    task = VectorTask()
+    fitted, rows = fit_on(task, tmp_path, epochs=12, lr=0.3, keep="last")
+    scores = [row["val"]["accuracy"] for row in rows]
+    assert max(scores) > scores[-1]  # or it would not differ from the best
+    assert fitted.best_epoch == 12
+    val = next(iter(task.splits(200, 0).val.batches(100)))
+    output = fitted.method.eval().predict(val.x)
+    assert task.outcome.metrics(output, val.y)["accuracy"] == scores[-1]
+
+
 def test_outputs_that_ignore_x_count_as_diverged(tmp_path: Path) -> None:
     fitted, rows = fit_on(DeadTask(), tmp_path, uniform_after=3)
     assert fitted.status == "diverged"

@@ -27,7 +27,7 @@ from lupi.loaders.images.windows import Cropping
 from lupi.loaders.progress import tell
 from lupi.settings import fingerprint
 
-AT_ONCE = 16
+AT_ONCE = 4
 Encode = Callable[[Tensor], Tensor]
 """Pixels (B, C, S, S) in [0, 1] to maps (B, C', H, W)."""
 
