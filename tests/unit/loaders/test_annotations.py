@@ -186,6 +186,15 @@ def test_yolo_names_the_classes_of_a_single_folder(tmp_path: Path) -> None:
     assert [item.label for item in index.items] == ["tabby", "poodle"] * 2
 
 
+def test_a_division_into_folders_that_is_not_used_is_said(tmp_path: Path) -> None:
+    for i in range(4):
+        part = "train" if i else "val"
+        save_image(tmp_path / f"images/{part}/{i}.jpg", SIZE)
+        write(tmp_path / f"labels/{part}/{i}.txt", f"{i % 2} 0.5 0.5 0.2 0.2\n")
+    (unused,) = [fact.text for fact in index_of(tmp_path).layout if fact.about == "not used"]
+    assert unused == "the division into train/ and val/: each seed draws its own"
+
+
 def test_voc_is_found_in_a_folder_or_beside(root: Path) -> None:
     write(root / "Annotations/c0.xml", annotation((10, 4, 20, 12), size=SIZE))
     assert items_of(root)["cats/c0.jpg"].boxes == ((10, 4, 20, 12),)

@@ -22,6 +22,7 @@ from lupi.loaders.images.annotations.read import (
 )
 from lupi.loaders.images.annotations.shapes import Annotation
 from lupi.loaders.images.classes import (
+    PART_FOLDERS,
     by_annotation,
     by_folder,
     by_table,
@@ -100,6 +101,8 @@ class ImageFolder:
         unused = [one.about for one in others if not (uses_masks and one is chosen)]
         if uses_masks and chosen is not None and from_where != chosen.about:
             unused.append(chosen.about)
+        if from_where != "folders" and all(item.part == "train" for item in items):
+            unused += [f"the division into {one}: each seed draws its own" for one in _parts(items)]
         if unused:
             facts.append(Fact("not used", ", ".join(unused)))
         facts += self._left_out(tree, pairs, (chosen, *others))
@@ -206,3 +209,10 @@ def _about_annotations(used: Annotations, items: Sequence[Item]) -> str:
     n_nothing = sum(item.shapes == () for item in items)
     nothing = f"; {n_nothing:,} are annotated as empty" if n_nothing else ""
     return f"{shapes} in {used.about} for {n_with:,} of {len(items):,} images{nothing}"
+
+
+def _parts(items: Sequence[Item]) -> list[str]:
+    """Return the folders of images that are called like parts, as one text; none without any."""
+    folders = {folder for item in items for folder in item.name.split("/")[:-1]}
+    named = sorted(name for name in folders if name.lower() in PART_FOLDERS)
+    return [" and ".join(f"{name}/" for name in named)] if named else []
