@@ -9,6 +9,8 @@ READY := $(VENV)/.ready
 INSTALLED := $(VENV)/.installed
 # Bytecode is compiled when a module is first imported: far less than all that pip would compile.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# Containers often set it. Nothing would then keep that bytecode, and each process compile 1,400 modules again.
+unexport PYTHONDONTWRITEBYTECODE
 EXTRAS := ray,slurm,features,examples,notebook
 
 LOWEST := $(VENV)-lowest

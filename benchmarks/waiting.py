@@ -37,10 +37,13 @@ class Waited(NamedTuple):
     goal: str
 
 
-def timed(arguments: list[str], folder: Path, *, show: bool = False) -> tuple[float, float, str]:
+def timed(arguments: list[str], folder: Path) -> tuple[float, float, str]:
     """Run a command; return its seconds, those of CPU (with its children), and what it printed."""
+    environment = {key: v for key, v in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(arguments, cwd=folder, capture_output=not show, text=True, check=False)
+    done = subprocess.run(
+        arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         sys.exit(f"{' '.join(arguments)} failed:\n{(done.stdout or '')}{(done.stderr or '')}")
