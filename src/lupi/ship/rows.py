@@ -22,6 +22,9 @@ from lupi.settings import format_value, unknown_name
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_KNOWN = 1000
+"""Texts of a column to remember for the next batch; with more, it is numbers that seldom repeat."""
+
 
 class Rows(NamedTuple):
     """A batch of rows of a file."""
@@ -71,20 +74,30 @@ class RowReader:
         self._look_at(names, where)
         places = [names.index(column.name) for column in self._encoder.columns]
         rows = (row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row)
+        cells = [CellEncoder(column, self._how.decimal) for column in self._encoder.columns]
         n_read = 0
         while chunk := list(islice(rows, self._batch_size)):
-            whole, bad = [], {}
+            bad: dict[int, str] = {}
             for i, row in enumerate(chunk):
                 if len(row) != len(names):
                     bad[i] = f"has {len(row)} fields, but the first line has {len(names)}"
-                whole.append([row[p] if i not in bad else "" for p in places])
-            yield self._encoded(self._understood(whole), n_read, bad)
+                    chunk[i] = [""] * len(names)
+            columns = list(zip(*chunk, strict=True))
+            encoded = [own.encode(columns[p]) for own, p in zip(cells, places, strict=True)]
+            for _, reasons in encoded:
+                bad = reasons | bad
+            x = np.concatenate([vectors for vectors, _ in encoded], axis=1)
+            good = [i for i in range(len(chunk)) if i not in bad]
+            yield _numbered(n_read, good, x[good] if bad else x, bad)
             n_read += len(chunk)
 
     def _read_frame(self, frame: "pd.DataFrame", where: str) -> Iterator[Rows]:
         self._look_at([str(name) for name in frame.columns], where)
         for start in range(0, len(frame), self._batch_size):
-            yield self._encoded(frame.iloc[start : start + self._batch_size], start, {})
+            some = frame.iloc[start : start + self._batch_size]
+            bad = find_bad(some, self._encoder)
+            good = [i for i in range(len(some)) if i not in bad]
+            yield _numbered(start, good, self._encoder.transform(some.iloc[good]), bad)
 
     def _look_at(self, names: Sequence[str], where: str) -> None:
         own = [column.name for column in self._encoder.columns]
@@ -98,37 +111,67 @@ class RowReader:
                 raise LupiError(f"{where}: {reason}. The student predicts from {', '.join(own)}")
         self.ignored |= dict.fromkeys(name for name in names if name not in own)
 
-    def _understood(self, rows: list[list[str]]) -> "pd.DataFrame":
-        """Return text rows as a table, with missing values and the categories of training."""
+
+class CellEncoder:
+    """Encodes the text of one column's cells as in the training table, each distinct text once."""
+
+    def __init__(self, column: Column, decimal: str) -> None:
+        self._column, self._decimal = column, decimal
+        self._forget()
+
+    def _forget(self) -> None:
+        self._places: dict[str, int] = {}
+        self._vectors = np.empty((0, self._column.width), dtype=np.float32)
+        self._bad: dict[int, str] = {}
+
+    def encode(self, cells: Sequence[str]) -> tuple[NDArray[np.float32], dict[int, str]]:
+        """Return the vectors of cells (N, width), and the error of each invalid one by position."""
+        if len(self._places) > MOST_KNOWN:
+            self._forget()
+        if new := list(set(cells).difference(self._places)):
+            self._learn(new)
+        places = np.fromiter(map(self._places.__getitem__, cells), np.intp, len(cells))
+        is_bad = np.isin(places, list(self._bad)) if self._bad else ()
+        bad = {int(i): self._bad[int(places[i])] for i in np.flatnonzero(is_bad)}
+        return self._vectors[places], bad
+
+    def _learn(self, new: list[str]) -> None:
+        frame = self._understood(new)
+        bad = find_bad(frame, TableEncoder((self._column,)))
+        if bad:
+            frame.iloc[list(bad)] = None
+        first = len(self._places)
+        vectors = self._column.transform(frame[self._column.name]).astype(np.float32)
+        self._vectors = np.concatenate([self._vectors, vectors])
+        self._bad |= {first + i: reason for i, reason in bad.items()}
+        self._places |= {text: first + i for i, text in enumerate(new)}
+
+    def _understood(self, texts: list[str]) -> "pd.DataFrame":
+        """Return texts as a column, with missing values and the categories of training."""
         import pandas as pd
 
-        text = io.StringIO()
-        csv.writer(text).writerows(rows)
-        text.seek(0)
-        columns = self._encoder.columns
+        content = io.StringIO()
+        csv.writer(content).writerows([text] for text in texts)
+        content.seek(0)
+        name = self._column.name
         frame = pd.read_csv(
-            text,
-            header=None,
-            names=[column.name for column in columns],
-            dtype=str,
-            skip_blank_lines=False,
+            content, header=None, names=[name], dtype=object, skip_blank_lines=False
         )
-        for column in columns:
-            values = frame[column.name]
-            if column.kind == "number" and self._how.decimal != ".":
-                frame[column.name] = values.str.replace(self._how.decimal, ".", regex=False)
-            if column.kind == "category":
-                known = frozenset(column.categories)
-                given = values.dropna().unique()
-                frame[column.name] = values.map({text: _canonical(text, known) for text in given})
+        known = frozenset(self._column.categories)
+
+        def understood(text: str) -> str:
+            if self._column.kind == "category":
+                return _canonical(text, known)
+            return text.replace(self._decimal, ".") if self._column.kind == "number" else text
+
+        frame[name] = [text if pd.isna(text) else understood(text) for text in frame[name]]
         return frame
 
-    def _encoded(self, frame: "pd.DataFrame", start: int, bad: dict[int, str]) -> Rows:
-        bad = {**find_bad(frame, self._encoder), **bad}
-        good = [i for i in range(len(frame)) if i not in bad]
-        x = self._encoder.transform(frame.iloc[good])
-        named = sorted((start + i + 1, reason) for i, reason in bad.items())
-        return Rows([start + i + 1 for i in good], x, named)
+
+def _numbered(start: int, good: list[int], x: NDArray[np.float32], bad: dict[int, str]) -> Rows:
+    """Return a batch that begins after `start` rows of a file."""
+    named = sorted((start + i + 1, reason) for i, reason in bad.items())
+    return Rows([start + i + 1 for i in good], x, named)
 
 
 def encode_rows(frame: Any, encoder: TableEncoder) -> NDArray[np.float32]:

@@ -92,6 +92,21 @@ def test_a_batch_may_be_all_bad(table: Path) -> None:
     assert (good.numbers, good.bad) == ([2], [])
 
 
+@pytest.mark.parametrize("most_known", [1, 1000])
+def test_texts_mean_the_same_when_they_come_again(
+    table: Path, monkeypatch: pytest.MonkeyPatch, most_known: int
+) -> None:
+    monkeypatch.setattr("lupi.ship.rows.MOST_KNOWN", most_known)
+    good, bad = "1,old,true,2024-01-01,2\n", "far,old,true,2024-01-01,2\n"
+    lines = [",".join(FEATURES) + "\n", good, bad, "2,new,,,\n", good, bad, good]
+    chunks = list(reader(table, batch_size=2).read_csv(lines, "stdin"))
+    assert [chunk.numbers for chunk in chunks] == [[1], [3, 4], [6]]
+    assert [number for chunk in chunks for number, _ in chunk.bad] == [2, 5]
+    assert np.array_equal(chunks[0].x[0], chunks[1].x[1])
+    assert np.array_equal(chunks[0].x, chunks[2].x)
+    assert not np.array_equal(chunks[1].x[0], chunks[1].x[1])
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

@@ -126,8 +126,9 @@ def _lines() -> Iterator[str]:
 
 
 def _write_json(predictions: "list[Prediction]") -> None:
-    for prediction in predictions:
-        _write(json.dumps(prediction, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(predictions, ensure_ascii=False, allow_nan=False)
+    # One line each. Inside strings, a quotation mark follows a backslash.
+    _write(text[1:-1].replace('}, {"', '}\n{"') + "\n")
 
 
 def _write(text: str) -> None:
