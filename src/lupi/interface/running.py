@@ -23,7 +23,7 @@ from lupi.interface.console import (
 )
 from lupi.interface.progress import LiveTable
 from lupi.interface.result import Comparison
-from lupi.loaders.progress import heard_by
+from lupi.loaders.frozen import heard_by
 from lupi.records import (
     CONFIRMATION,
     ComparisonRecord,

@@ -9,25 +9,25 @@ valid. Regions are the pixels' own, taken over to the places of the maps.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
-from filelock import FileLock
-from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from lupi.core import Batch, Control
 from lupi.errors import LupiError
-from lupi.files import write_whole
+from lupi.loaders.frozen import encode_once
 from lupi.loaders.images.batches import ImageBatches, Images, Regions
 from lupi.loaders.images.windows import Cropping
-from lupi.loaders.progress import tell
 from lupi.settings import fingerprint
 
 AT_ONCE = 4
+N_MASKS = 256
+"""Masks that are taken to the places of maps together."""
 Encode = Callable[[Tensor], Tensor]
 """Pixels (B, C, S, S) in [0, 1] to maps (B, C', H, W)."""
 
@@ -107,9 +107,19 @@ class MapSplit:
         x, y = maps.permute(0, 3, 1, 2).float(), torch.from_numpy(self.shown.y[rows])
         if self.shown.regions is None or self.shown.has_xstar is None:
             return Batch(x, y)
-        mask = cropping.cut(self.shown.regions.masks(rows), windows)
-        region = F.adaptive_max_pool2d(mask, (x.shape[2], x.shape[3]))
-        return Batch(x, y, region, torch.from_numpy(self.shown.has_xstar[rows]))
+        has = torch.from_numpy(self.shown.has_xstar[rows])
+        return Batch(x, y, self._regions[rows, variants], has)
+
+    @cached_property
+    def _regions(self) -> Tensor:
+        """Regions of all rows at the places of the maps, plain and mirrored: (N, 2, 1, H, W)."""
+        assert self.shown.regions is not None
+        places, found = self.maps.shape[2:4], []
+        for rows in np.array_split(np.arange(len(self)), len(self) // N_MASKS + 1):
+            masks = self.shown.regions.masks(rows)
+            pooled = [F.adaptive_max_pool2d(some, places) for some in (masks, masks.flip(3))]
+            found.append(torch.stack(pooled, 1))
+        return torch.cat(found)
 
 
 def check_cropping(cropping: Cropping, ten_crops: bool) -> None:
@@ -137,35 +147,15 @@ def cached_maps(
         mirrored: Whether mirrored images are needed, too.
         folder: The folder; None: keep the maps in memory.
     """
-    if folder is None:
-        return MapImages(images, _encode_all(images, encode, mirrored, None))
     key = fingerprint({"network": network, "mirrored": mirrored, "n": len(images.y)})
-    path = folder / f"maps-{key}.npy"
-    with FileLock(folder / f"maps-{key}.lock"):
-        if not path.exists():
-            write_whole(path, lambda file: _encode_all(images, encode, mirrored, file))
-    return MapImages(images, open_memmap(path, mode="r"))
+    path = None if folder is None else folder / f"maps-{key}.npy"
 
-
-@torch.inference_mode()
-def _encode_all(
-    images: Images, encode: Encode, mirrored: bool, path: Path | None
-) -> NDArray[np.float16]:
-    n, n_variants = len(images.y), 2 if mirrored else 1
-    maps: NDArray[np.float16] | None = None
-    for start in range(0, n, AT_ONCE):
+    def encoded(start: int) -> NDArray[np.float16]:
         pixels = torch.from_numpy(images.x[start : start + AT_ONCE].copy()).float() / 255
         shown = torch.cat([pixels, pixels.flip(3)]) if mirrored else pixels
-        encoded = encode(shown).permute(0, 2, 3, 1)  # (V B, H, W, C)
-        if maps is None:
-            shape = (n, n_variants, *encoded.shape[1:])
-            maps = np.empty(shape, np.float16)
-            if path is not None:
-                maps = open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
-        by_variant = encoded.unflatten(0, (n_variants, len(pixels))).transpose(0, 1)
-        maps[start : start + len(pixels)] = by_variant.half().numpy()
-        tell(min(start + AT_ONCE, n), n)
-    assert maps is not None
-    if isinstance(maps, np.memmap):
-        maps.flush()
-    return maps
+        by_variant = encode(shown).unflatten(0, (-1, len(pixels)))  # (V, B, C, H, W)
+        maps: NDArray[np.float16] = by_variant.permute(1, 0, 3, 4, 2).half().numpy()
+        return maps
+
+    n = len(images.y)
+    return MapImages(images, encode_once(path, n, range(0, n, AT_ONCE), encoded))

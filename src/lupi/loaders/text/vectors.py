@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from lupi.errors import LupiError
-from lupi.files import write_whole
-from lupi.loaders.progress import tell
+from lupi.loaders.frozen import encode_once
 from lupi.settings import fingerprint
 
 AT_ONCE = 128
@@ -25,7 +23,6 @@ AT_ONCE = 128
 def cached_vectors(
     texts: Sequence[Sequence[str]],
     encode: Callable[[Sequence[Sequence[str]]], Sequence[Any]],
-    n_channels: int,
     network: str,
     cache: Path,
 ) -> NDArray[np.float16]:
@@ -34,7 +31,6 @@ def cached_vectors(
     Args:
         texts: Words of each text.
         encode: The frozen encoder: texts to tensors (T, C).
-        n_channels: C.
         network: Its identity, such as the checksum of its weights.
         cache: Folder.
     """
@@ -47,17 +43,8 @@ def cached_vectors(
     if not n:
         raise LupiError("the texts have no words")
 
-    def write(temporary: Path) -> None:
-        vectors = open_memmap(temporary, mode="w+", dtype=np.float16, shape=(n, n_channels))
-        start = 0
-        for first in range(0, len(texts), AT_ONCE):
-            for encoded in encode(texts[first : first + AT_ONCE]):
-                vectors[start : start + len(encoded)] = encoded.half().numpy()
-                start += len(encoded)
-            tell(min(first + AT_ONCE, len(texts)), len(texts))
-        vectors.flush()
+    def encoded(first: int) -> NDArray[np.float16]:
+        vectors = [found.half().numpy() for found in encode(texts[first : first + AT_ONCE])]
+        return np.concatenate(vectors)
 
-    if not path.exists():
-        write_whole(path, write)
-    stored: NDArray[np.float16] = open_memmap(path, mode="r")
-    return stored
+    return encode_once(path, n, range(0, len(texts), AT_ONCE), encoded)

@@ -144,10 +144,9 @@ class TextRows(Rows):
         """Return the vectors of all words by a frozen encoder, computed once and cached."""
         backbone, names = network.backbone(), list(self.data.lexemes)
         texts = [[names[word] for word in words] for words in self.texts.words]
-        checksum, n_channels = backbone.source.checksum, backbone.n_channels
-        cache = self.settings.cache
-        vectors = cached_vectors(texts, backbone.encode, n_channels, checksum, cache)
-        return WordVectors(vectors, n_channels)
+        checksum, cache = backbone.source.checksum, self.settings.cache
+        vectors = cached_vectors(texts, backbone.encode, checksum, cache)
+        return WordVectors(vectors, backbone.n_channels)
 
     def facts(self) -> tuple[Fact, ...]:
         """Return facts about the data, for the user to check before training."""
