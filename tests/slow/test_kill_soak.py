@@ -33,7 +33,7 @@ from tiny_comparison import TINY, processes_of
 pytestmark = pytest.mark.slow
 
 N_KILLS = int(os.environ.get("LUPI_KILLS", "24"))
-SHARES = {"local": 0.7, "slurm": 0.18, "ray": 0.12}
+SHARES = {"local": 0.88, "slurm": 0.08, "ray": 0.04}
 """Of the kills. Ray and the jobs of Slurm import torch anew at every start."""
 MOMENTS = ("start", "training", "recording", "ending")
 """Before the first epoch; between epochs; at a new result; when verdict and page are made."""
@@ -44,10 +44,10 @@ N_RUNS = 4
 PACKAGES = {"local": "lupi", "slurm": "submitit", "ray": "ray"}
 
 PREPARED = """
-import functools, multiprocessing, os, signal, sys
-import pandas, plotly, scipy.stats, torch
-import lupi.comparison.worker, lupi.interface.running, lupi.interface.sources, lupi.tasks.registry
-import lupi.report.page.document, lupi_paper.translation.task
+import atexit, functools, gc, importlib, multiprocessing, os, signal, sys
+from contextlib import suppress
+from pathlib import Path
+import lupi.comparison.worker
 from lupi.cli import main
 from lupi.comparison.engines import local, slurm
 local._context = lambda: multiprocessing.get_context("fork")
@@ -55,22 +55,30 @@ slurm.slurm_engine = functools.partial(slurm.slurm_engine, cluster="local")  # w
 slurm.POLL_SECONDS = 0.2
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for line in sys.stdin:
+    folder, *arguments = line.split()
+    with suppress(FileNotFoundError):
+        for name in Path(folder, "modules.txt").read_text().split():
+            with suppress(ImportError):
+                importlib.import_module(name)
+    gc.freeze()
     if pid := os.fork():
         print(pid, flush=True)
         continue
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    folder, *sys.argv = line.split()
     os.chdir(folder)
+    sys.argv = arguments
     for number, name in enumerate((os.devnull, "stdout.txt", "stderr.txt")):
         mode = os.O_WRONLY | os.O_CREAT | os.O_TRUNC if number else os.O_RDONLY
         os.dup2(os.open(name, mode), number)
+    atexit.register(lambda: Path("modules.txt").write_text(" ".join(sys.modules)))
     main()
 """
-"""A process that has imported all that the command needs, and forks for every command it reads.
+"""A process that has imported what commands need, and forks for every command it reads.
 
-While modules are imported there is nothing to lose, and it takes ten times as long as the rest. The
-fork server, which it replaces, is killed in tests/faults/test_processes.py.
+While modules are imported there is nothing to lose, and it takes ten times as long as the rest. A
+command that ends leaves the names of its modules, for the next ones in that folder. The fork
+server, which it replaces, is killed in tests/faults/test_processes.py.
 """
 
 Undisturbed = Callable[[str], tuple[Path, str, dict[str, bytes]]]
@@ -249,7 +257,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, starter: Starter) -> U
         raw = {**settings, "name": "small", "arms": arms, "seeds": N_RUNS // len(arms)}
         (data / "small.yaml").write_text(yaml.safe_dump(raw))
         comparison = Comparison(Path(shutil.copytree(data, folder, dirs_exist_ok=True)), starter)
-        return data, comparison.finish(), comparison.recorded()
+        printed = comparison.finish()
+        shutil.copy(comparison.folder / "modules.txt", data)
+        return data, printed, comparison.recorded()
 
     return execute
 
