@@ -1,11 +1,9 @@
 """The cost of methods on sentences, as ratios measured in one process.
 
     python benchmarks/translation.py het-dropout --batch-size 64
-    python benchmarks/translation.py --against joeynmt --rounds 9 --batch-size 64
 
 A training step of 2-layer LSTMs with 256 units and beam search with 12 hypotheses, also in tokens
-and sentences per second. With `--against joeynmt`, JoeyNMT is timed instead, with the same sizes
-and sentences, with and without input feeding.
+and sentences per second.
 """
 
 import tempfile
@@ -32,9 +30,6 @@ SEARCHED_LENGTH = 13
 WORDS_PER_LANGUAGE = 8000
 XSTAR_DIMS = 128
 BEAM = 12
-N_PASSED = 4
-"""Batches of a pass."""
-N_JOEYNMT_ROWS = 6
 
 
 def measure(names: Sequence[str], rounds: int, batch_size: int, threads: int) -> Iterator[Row]:
@@ -62,42 +57,7 @@ def measure(names: Sequence[str], rounds: int, batch_size: int, threads: int) ->
         yield {**row, "unit": "sentences", "per_second": N_SEARCHED / row["seconds"]}
 
 
-def measure_joeynmt(rounds: int, batch_size: int, threads: int) -> Iterator[Row]:
-    """Time JoeyNMT's training and beam search as ratios to those of `no-xstar`.
-
-    Both have the same sizes and sentences. A step is on the same batch; a pass is over the same
-    sentences, in the batches that each of them makes. Both search for the same number of steps.
-    """
-    from joeynmt_rival import JoeyNMT
-
-    torch.set_num_threads(threads)
-    for feeding in (False, True):
-        task = random_sentences(input_feeding=feeding)
-        batches = batches_of(task, batch_size)[:N_PASSED]
-        n_tokens = [int((batch.y != 0).sum()) for batch in batches]
-        plain = build_method("no-xstar", {}, task.network(), task)
-        rival = JoeyNMT(task)
-        contests = (
-            (
-                *("training step", "tokens", n_tokens[0]),
-                *(training_step(plain, batches[0]), rival.training_step(batches[0])),
-            ),
-            (
-                *("training on own batches", "tokens", sum(n_tokens)),
-                *(training_step(plain, *batches), rival.training_step(*rival.mixed(batches))),
-            ),
-            (
-                *("beam search", "sentences", N_SEARCHED),
-                *(_search(plain.student(), task), rival.search(searched(task), BEAM)),
-            ),
-        )
-        for what, unit, n, ours, theirs in contests:
-            name = f"{what}, input feeding" if feeding else what
-            row = time_in_turns(name, "joeynmt", theirs, "no-xstar", ours, rounds)
-            yield {**row, "unit": unit, "per_second": n / row["seconds"]}
-
-
-def random_sentences(input_feeding: bool = False) -> Any:
+def random_sentences() -> Any:
     """Make sentences of 4 to 22 words, some words much more frequent than others; x* is noise."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
@@ -117,9 +77,7 @@ def random_sentences(input_feeding: bool = False) -> Any:
             min_count=1,
             beam=BEAM,
         )
-        network = TranslationNetworkSettings(
-            n_units=N_UNITS, bidirectional=True, input_feeding=input_feeding
-        )
+        network = TranslationNetworkSettings(n_units=N_UNITS, bidirectional=True)
         return TranslationTask(settings, network).for_run(N_LINES, seed=0)
 
 
@@ -157,15 +115,9 @@ def _search(net: nn.Module, task: Any) -> Callable[[], None]:
 def main() -> None:
     """Measure what the command line asks for."""
     parser = Timing(__doc__, "methods to measure; by default all")
-    parser.add_argument("--against", choices=["joeynmt"], help="time this software instead")
     given = parser.parse_args()
-    if given.against and given.methods:
-        parser.error("--against joeynmt times no-xstar: give no methods")
-    if given.against:
-        rows = measure_joeynmt(given.rounds, given.batch_size, given.threads)
-    else:
-        known = [name for name, cls in methods().items() if "tokens" in cls.output_kinds]
-        rows = measure(given.methods or known, given.rounds, given.batch_size, given.threads)
+    known = [name for name, cls in methods().items() if "tokens" in cls.output_kinds]
+    rows = measure(given.methods or known, given.rounds, given.batch_size, given.threads)
     print_rows(rows, given.json)
 
 

@@ -84,8 +84,6 @@ class HetDropoutOfficial(HetDropout):
             budget="none",
             missing=layer.missing,
             draw=layer.draw,
-            form=layer.form,
-            n_samples=layer.n_samples,
             layout=layer.layout,
         )
         official.relu = self.settings.relu

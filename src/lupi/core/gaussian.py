@@ -20,20 +20,15 @@ def moments(output: Tensor) -> tuple[Tensor, Tensor]:
     return mean, logvar.clamp(LOGVAR_MIN, LOGVAR_MAX)
 
 
-def gaussian_cross_entropy(
-    output: Tensor, mean: Tensor, variance: Tensor | float = 0.0, temperature: float = 1.0
-) -> Tensor:
+def gaussian_cross_entropy(output: Tensor, mean: Tensor, variance: Tensor | float = 0.0) -> Tensor:
     """Return the cross-entropy of each row (B,) with numbers, or with other distributions.
 
     Args:
         output: mean and log-variance, (B, 2).
         mean: Mean of the target, (B,).
         variance: Variance of the target, (B,); 0 for a number.
-        temperature: Factor of the output's variance, which flattens the distribution.
     """
     own, logvar = moments(output)
-    if temperature != 1:
-        logvar = logvar + math.log(temperature)
     squares = (own - mean).square()
     if isinstance(variance, Tensor) or variance:
         squares = squares + variance

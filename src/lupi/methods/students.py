@@ -1,21 +1,17 @@
 """What methods take from a student: its parts, features of a restricted x, a head like its own."""
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from lupi.core import Batch, Task
 from lupi.errors import LupiError
-from lupi.loaders.xstar.regions import mask_box, restrict
+from lupi.loaders.xstar.regions import restrict
 from lupi.networks.weights import he_init
 from lupi.noise.batchnorm import untracked
 from lupi.noise.sites import evaluating, find_sites, layer_inputs, linear_layers, site_shapes
-
-RegionInput = Literal["blackout", "box"]
-"""What a network on vectors sees of a region: features of the `blackout` image (other pixels are
-black, other words removed) by the student, or the four numbers of the `box`."""
 
 
 class Features(Protocol):
@@ -37,15 +33,14 @@ class Trunk:
     Args:
         net: The student.
         x: Two rows.
-        who: The method or setting that needs a trunk, for the message.
-        instead: An alternative, for the message.
+        who: What needs a trunk, for the message.
     """
 
-    def __init__(self, net: nn.Module, x: Any, who: str, instead: str = "") -> None:
+    def __init__(self, net: nn.Module, x: Any, who: str) -> None:
         if not isinstance(getattr(net, "trunk", None), nn.Module):
             raise LupiError(
                 f"{who} passes blacked-out images through the network's `trunk`, but this one has "
-                f"none; {instead}call its convolutions `trunk`"
+                "none; call its convolutions `trunk`"
             )
         self._trunk = net.get_submodule("trunk")
         self.n_features: int = self.features(x).shape[1]
@@ -107,29 +102,16 @@ def xstar_input(task: Task, batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 class XstarVectors:
-    """x* as vectors, whatever its kind: itself, or what `source` reads of the region.
+    """x* as vectors: itself, or features of x restricted to the region.
 
     Args:
         task: Says what x* is.
         source: Makes what reads features; for regions only.
-        region_input: Features of the `blackout` image (or text), or the four numbers of the `box`.
-        setting: Name of that setting, for messages.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        source: Callable[[], Features],
-        region_input: RegionInput = "blackout",
-        setting: str = "region_input",
-    ) -> None:
-        self._is_region = task.xstar_kind == "region"
-        if self._is_region and task.places == "words" and region_input == "box":
-            raise LupiError(f"{setting}: the words of a text have no box; use blackout")
-        self._source = source() if self._is_region and region_input == "blackout" else None
-        self.n: int = task.xstar_dim if not self._is_region else 4
-        if self._source is not None:
-            self.n = self._source.n_features
+    def __init__(self, task: Task, source: Callable[[], Features]) -> None:
+        self._source = source() if task.xstar_kind == "region" else None
+        self.n: int = self._source.n_features if self._source else task.xstar_dim
 
     def __call__(self, batch: Batch, has: Tensor) -> Tensor:
         """Return the vectors of all rows, (B, n), those of regions without gradients.
@@ -139,10 +121,8 @@ class XstarVectors:
             has: Rows with x*, (B,); others are zero.
         """
         xstar = batch.privileged()[0]
-        if not self._is_region:
-            return xstar
         if self._source is None:
-            return mask_box(xstar)
+            return xstar
         vectors = xstar.new_zeros(len(xstar), self.n)
         if has.any():
             with torch.no_grad():

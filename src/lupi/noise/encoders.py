@@ -77,34 +77,21 @@ def feature_encoders(n_in: int, n_units: list[int]) -> list[nn.Module]:
 
 
 class RegionEncoder(nn.Module):
-    """Map a region (B, C, *places) to (B, n_out, *places), initialised to zero (the prior).
+    """Map a region (B, C, *places) to (B, 1, *places): linear at each place, at first zero.
 
     Args:
-        n_in: channels of the region.
-        n_out: channels of the log-variance.
-        sizes: sizes of the places at the site, to which the region is averaged first.
-        n_hidden: channels in between, for a kernel above 1.
-        kernel: kernel size; with 1, h* sees only the place itself, and the log-variance is linear
-            in it, so it can't peak at places on the border.
+        n_in: Channels of the region.
+        sizes: Sizes of the places at the site, to which the region is averaged first.
     """
 
-    def __init__(
-        self, n_in: int, n_out: int, sizes: tuple[int, ...], n_hidden: int = 16, kernel: int = 1
-    ) -> None:
+    def __init__(self, n_in: int, sizes: tuple[int, ...]) -> None:
         super().__init__()
         self.sizes = sizes if len(sizes) > 1 else None  # sequences differ in length
         conv: type[nn.Conv1d | nn.Conv2d] = nn.Conv1d if len(sizes) == 1 else nn.Conv2d
-        if kernel == 1:
-            self.layers = _zero(conv(n_in, n_out, 1))
-        else:
-            self.layers = nn.Sequential(
-                conv(n_in, n_hidden, kernel, padding=kernel // 2),
-                nn.ReLU(),
-                _zero(conv(n_hidden, n_out, kernel, padding=kernel // 2)),
-            )
+        self.layers = _zero(conv(n_in, 1, 1))
 
     def forward(self, region: Tensor) -> Tensor:
-        """Resize to the places of the site, then convolve."""
+        """Resize to the places of the site; return an offset for each of them."""
         if self.sizes is not None:
             region = F.interpolate(region, self.sizes, mode="area")
         offsets: Tensor = self.layers(region)

@@ -27,10 +27,9 @@ Draw = Literal["unit", "place", "channel", "example"]
 """unit: one draw per entry (the paper). place: one for all channels of a place. channel: one for
 all places of a channel. example: one for the whole example."""
 Distribution = Literal["gaussian", "bernoulli"]
-Form = Literal["multiplicative", "additive"]
 Missing = Literal["mean", "prior", "none"]
 Budget = Literal["none", "example", "batch"]
-PenaltyName = Literal["kl", "l2-squared", "huber", "l2", "l1"]
+PenaltyName = Literal["kl", "l2"]
 
 LOGVAR_MIN, LOGVAR_MAX = -10.0, 7.0
 """Bounds of the log-variance of the noise: variances of 4.5e-5 and 1100."""
@@ -51,15 +50,13 @@ def add_noise(
     layout: Layout,
     draw: Draw | None = None,
     distribution: Distribution = "gaussian",
-    form: Form = "multiplicative",
 ) -> Tensor:
     """Return activations under noise; with Gaussian draws it is differentiable in both tensors.
 
         gaussian:   z = h * (1 + sigma * eps),      eps ~ N(0, 1)
         bernoulli:  z = h * keep / (1 - p),         keep = [u >= p],  u ~ U(0, 1),  p = v / (1 + v)
-        additive:   z = h + sigma * eps
 
-    Both multiplicative forms have mean h and variance v = sigma^2 times h^2. One draw per unit
+    Both have mean h and variance v = sigma^2 times h^2. One draw per unit
     averages out if a network sums over places: the variance of sum_j w_j h_j is then
     v * sum_j (w_j h_j)^2, but v * (sum_j w_j h_j)^2 with one draw for all places, which is large
     if the network relies on those places.
@@ -70,10 +67,7 @@ def add_noise(
         layout: of `h`.
         draw: what shares a draw; by default `channel` if there are places, otherwise `unit`.
         distribution: of the draws.
-        form: whether noise multiplies `h` or is added to it.
     """
-    if distribution == "bernoulli" and form == "additive":
-        raise ValueError("distribution: bernoulli drops activations; it can't be additive")
     shape = list(h.shape)
     for dim in shared_dims(draw, layout):
         shape[dim] = 1
@@ -84,7 +78,7 @@ def add_noise(
         kept = torch.rand_like(like) >= drop_rate
         return h * (kept / (1 - drop_rate)).to(h.dtype)
     scaled = (torch.exp(0.5 * logvar) * torch.randn_like(like)).to(h.dtype)
-    return h + scaled if form == "additive" else torch.addcmul(h, h, scaled)
+    return torch.addcmul(h, h, scaled)
 
 
 def shared_dims(draw: Draw | None, layout: Layout) -> tuple[int, ...]:
@@ -212,13 +206,7 @@ def l2(d: Tensor) -> Tensor:
     return length / math.sqrt(d.shape[1])
 
 
-PENALTIES: dict[PenaltyName, Callable[[Tensor], Tensor]] = {
-    "kl": kl,
-    "l2-squared": lambda d: d.square().mean(1),
-    "huber": lambda d: ((1 + d.square()).sqrt() - 1).mean(1),  # linear far from the prior
-    "l2": l2,
-    "l1": lambda d: d.abs().mean(1),  # which the paper's appendix derives; with a cusp
-}
+PENALTIES: dict[PenaltyName, Callable[[Tensor], Tensor]] = {"kl": kl, "l2": l2}
 
 
 # The layer
@@ -247,7 +235,7 @@ class HeteroscedasticDropout(nn.Module):
         prior: The variance h0: a number, or a function from x* to variances (for a box mask:
             one variance inside, another outside). The paper uses 1.
         beta: Weight of the penalty.
-        penalty: Divergence of h* from the prior: `kl`, `l2-squared`, `huber`, `l2` or `l1`.
+        penalty: Divergence of h* from the prior: `kl`, or `l2` as in the paper.
         budget: Keep the mean variance of the `batch`, or of each `example`, at that of the
             prior, so that h* distributes the noise but does not change its amount; or `none`.
             Without a budget, h* reduces all noise, because that lowers the training loss.
@@ -258,9 +246,6 @@ class HeteroscedasticDropout(nn.Module):
             is `channel` for maps and sequences and `unit` for vectors.
         distribution: `gaussian`, or `bernoulli`, which drops entries at the rate with the same
             variance. Bernoulli draws give no gradient to h*.
-        form: `multiplicative`, or `additive` for noise on logits or outputs.
-        n_samples: Draws per example. The output, and everything after it, then has
-            n_samples * B rows; rows that were already repeated are not repeated again.
         layout: Layout of the activations; by default (B, C), (B, T, C) or (B, C, H, W).
     """
 
@@ -275,8 +260,6 @@ class HeteroscedasticDropout(nn.Module):
         missing: Missing = "mean",
         draw: Draw | None = None,
         distribution: Distribution = "gaussian",
-        form: Form = "multiplicative",
-        n_samples: int = 1,
         layout: Layout | None = None,
     ) -> None:
         super().__init__()
@@ -286,8 +269,6 @@ class HeteroscedasticDropout(nn.Module):
             )
         if not _is_finite(beta):
             raise ValueError(f"beta: got {beta!r}, expected a finite weight >= 0")
-        if n_samples < 1:
-            raise ValueError(f"n_samples: got {n_samples!r}, expected a number >= 1")
         if distribution == "bernoulli" and hstar is not None:
             raise ValueError("distribution: bernoulli gives h* no gradient; omit `hstar`")
         self.hstar = hstar
@@ -299,8 +280,6 @@ class HeteroscedasticDropout(nn.Module):
         self.missing: Missing = missing
         self.draw = draw
         self.distribution: Distribution = distribution
-        self.form: Form = form
-        self.n_samples = n_samples
         self.layout = layout
         self.strength = 1.0
         """Factor of the variance, below 1 during warm-up."""
@@ -311,7 +290,7 @@ class HeteroscedasticDropout(nn.Module):
         """Return `h` with noise and the penalty; in `eval()` `h` itself, whatever x* is.
 
         Args:
-            h: (B, ...) activations, or (k * B, ...) where k draws were made before.
+            h: activations, (B, ...).
             xstar: (B, ...).
             has_xstar: (B,) bool; rows that are False, and rows of x* that are not finite,
                 follow `missing`.
@@ -327,16 +306,12 @@ class HeteroscedasticDropout(nn.Module):
         self, h: Tensor, xstar: Tensor, has_xstar: Tensor | None = None
     ) -> tuple[Tensor, Variance]:
         """Return `h` with noise, and its variance."""
-        if len(h) == len(xstar) and self.n_samples > 1:
-            h = h.repeat(self.n_samples, *[1] * (h.dim() - 1))
         variance = self.variance(h, xstar, has_xstar)
         logvar = bounded(variance.logvar)
         if self.strength < 1:
             logvar = logvar + math.log(max(self.strength, 1e-12))
-        if len(h) > len(xstar):  # several draws of each row
-            logvar = logvar.repeat(len(h) // len(xstar), *[1] * (h.dim() - 1))
         layout = self.layout or default_layout(h.dim())
-        return add_noise(h, logvar, layout, self.draw, self.distribution, self.form), variance
+        return add_noise(h, logvar, layout, self.draw, self.distribution), variance
 
     def variance(self, h: Tensor, xstar: Tensor, has_xstar: Tensor | None = None) -> Variance:
         """Return the variance for activations like `h`; only the shape of `h` is used."""
@@ -345,7 +320,6 @@ class HeteroscedasticDropout(nn.Module):
             has = has & has_xstar
         every = not torch.compiler.is_compiling() and bool(has.all())
         layout = self.layout or default_layout(h.dim())
-        h = h[: len(xstar)]
         # Variances are computed in the precision of h*'s weights even under autocast.
         with torch.autocast(xstar.device.type, enabled=False):
             if not every:

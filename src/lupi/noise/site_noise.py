@@ -30,7 +30,7 @@ class NoisePass:
                 "for this part, or checkpoint the call of the attached network as a whole"
             )
         seen, layer = self._seen[site], self._noise.at(site)
-        if len(h) not in (len(seen), layer.n_samples * len(seen)):
+        if len(h) != len(seen):
             raise LupiError(
                 f"site {site}: activations of shape {tuple(h.shape)} for {len(seen)} rows of x*; "
                 "rows must be the first dimension (`batch_first=True` of an LSTM)"

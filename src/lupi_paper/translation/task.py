@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from lupi.core import (
     Bools,
@@ -43,7 +44,6 @@ from lupi_paper.translation.text.parallel_text import Pairs, is_blank, read_pair
 from lupi_paper.translation.text.sentence_vectors import VectorFiles, Vectors
 from lupi_paper.translation.text.sentences import Ids, SentenceSplit, to_learn
 from lupi_paper.translation.text.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
-from lupi_paper.translation.token_loss import token_loss
 from lupi_paper.translation.translator import build_network, build_translator
 
 
@@ -99,14 +99,14 @@ class Tokens(Outcome):
 
     def example_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """Return the cross-entropy of each row, (B,): the sum over its tokens."""
-        return token_loss(output, y, self.smoothing).sum(1)
+        return _token_losses(output, y, self.smoothing).sum(1)
 
     def condense(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return the sum of losses, the right tokens and how sure the first is; and all tokens."""
         is_token = y != PAD
         right = (output.argmax(2) == y) & is_token
         sure = output[:, 0].log_softmax(1).amax(1).exp()
-        parts = [token_loss(output, y).sum(1), right.sum(1), sure]
+        parts = [_token_losses(output, y).sum(1), right.sum(1), sure]
         return torch.stack(parts, 1), is_token.sum(1)  # (B, 3), (B,)
 
     def metrics(self, output: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
@@ -129,6 +129,15 @@ class Tokens(Outcome):
     def is_uninformative(self, output: Tensor) -> bool:
         """Return whether the confidence in the first token is the same for all sentences."""
         return bool(output[:, 2].std() < 1e-3)
+
+
+def _token_losses(output: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Return the cross-entropy of each token (B, T), 0 on padding, from logits (B, T, V)."""
+    logits, tokens = output.flatten(0, 1), y.flatten()
+    losses = F.cross_entropy(
+        logits, tokens, ignore_index=PAD, reduction="none", label_smoothing=smoothing
+    )
+    return losses.view_as(y)
 
 
 class TranslationLines(Rows):

@@ -96,14 +96,14 @@ def test_helpers_matter(folder: Path, tmp_path: Path) -> None:
     "settings",
     [
         {"sites": ["trunk.site2"], "prior": {"inside": 0, "outside": 1}, "noise": "fixed"},
-        {"sites": ["trunk.site2"], "per_channel": True, "curriculum": {"tower_epochs": 1}},
+        {"sites": ["trunk.site2"], "curriculum": {"tower_epochs": 1}},
     ],
     ids=["fixed", "curriculum"],
 )
 def test_other_kinds_of_noise(tmp_path: Path, settings: dict[str, Any]) -> None:
     run(settings_of(**settings), tmp_path)
     (site,) = observe(tmp_path, 50).sites
-    assert site.unit == ("channel" if "per_channel" in settings else "place")
+    assert site.unit == "place"
     assert np.isfinite(site.variances).all()
 
 

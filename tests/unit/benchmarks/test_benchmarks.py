@@ -1,6 +1,5 @@
 """What the scripts in benchmarks/ measure, never how fast: machines differ."""
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,6 @@ import images
 import translation
 import turns
 import workers
-from lupi.errors import LupiError
 
 KEYS = {"what", "name", "over", "ratio", "seconds", "seconds_over"}
 
@@ -82,22 +80,6 @@ def test_methods_are_timed_on_sentences() -> None:
         ("beam search", "sentences"),
     ]
     assert all(row.keys() == KEYS | {"unit", "per_second"} for row in rows)
-
-
-@pytest.mark.usefixtures("few_sentences")
-def test_joeynmt_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "joeynmt", None)
-    with pytest.raises(LupiError, match=r"--against joeynmt: .* joeynmt==2\.3\.0"):
-        next(translation.measure_joeynmt(rounds=2, batch_size=4, threads=1))
-
-
-@pytest.mark.extra
-@pytest.mark.usefixtures("few_sentences")
-def test_joeynmt_is_timed() -> None:
-    pytest.importorskip("joeynmt.model")
-    rows = list(translation.measure_joeynmt(rounds=2, batch_size=4, threads=1))
-    assert len(rows) == translation.N_JOEYNMT_ROWS
-    assert {row["name"] for row in rows} == {"joeynmt"}
 
 
 class TimedWorkers:

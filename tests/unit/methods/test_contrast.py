@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 
@@ -32,11 +30,6 @@ def test_a_linear_student_has_the_hinge_loss_of_the_papers_pseudo_example(
 ) -> None:
     # the rationale is the first word: w (x - v) = 1
     assert contrast_of(a_text(y, [1, 0, 0]), mu=mu) == pytest.approx(expected)
-
-
-def test_logistic_loss_is_the_cross_entropy_of_the_pseudo_example() -> None:
-    found = contrast_of(a_text(1, [1, 0, 0]), mu=0.5, loss="logistic", weight=3.0)
-    assert found == pytest.approx(3 * math.log1p(math.exp(-1 / 0.5)), rel=1e-5)
 
 
 def test_the_whole_region_or_one_span_of_it_is_taken_out() -> None:

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from conftest import VectorTask, digits_task
 from lupi.core import Batch
@@ -59,23 +59,6 @@ def test_the_region_prior_is_at_its_place() -> None:
     assert torch.allclose(variance[outside], torch.tensor(1.0))
 
 
-def test_draws_share_the_network_before_the_site() -> None:
-    """With n_samples, layers before the first site see each example once."""
-    method = build(sites=["trunk.site2"], n_samples=5).train()
-    rows: dict[str, int] = {}
-
-    def count(name: str) -> None:
-        def hook(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-            rows[name] = len(output)
-
-        method.net.get_submodule(name).register_forward_hook(hook)
-
-    for name in ("trunk.block2", "trunk.block3", "head"):
-        count(name)
-    method.loss(a_batch())
-    assert rows == {"trunk.block2": 8, "trunk.block3": 40, "head": 40}
-
-
 def test_the_curriculum_is_the_papers() -> None:
     method = build(curriculum=True).train()
     plain, tower, student = method.stages()
@@ -130,21 +113,18 @@ def test_networks_without_dropout_or_trunk_say_what_to_do() -> None:
         HetDropout(plain.network(), plain, LearnedNoise())
     task = digits_task()
     headless = nn.Sequential(nn.Flatten(), nn.Linear(576, 8), nn.Dropout(0.5), nn.Linear(8, 10))
-    with pytest.raises(LupiError, match="use `fc_input: box`"):
+    with pytest.raises(LupiError, match=r"noise at 2 passes blacked-out .* call its convolutions"):
         HetDropout(headless, task, LearnedNoise())
-    HetDropout(headless, task, LearnedNoise(fc_input="box")).loss(a_batch())
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"sites": ["head.*"], "fc_input": "box"}, "the words of a text have no box"),
         (
             {"sites": ["head.*"], "sees_words": True},
             "sees_words applies only at the words",
         ),
         ({"noise": "fixed", "sees_words": True}, "sees_words: has no effect with noise: fixed"),
-        ({"sees_words": True, "kernel": 3}, "kernel applies only .* without sees_words"),
     ],
 )
 def test_settings_without_effect_on_texts_are_refused(

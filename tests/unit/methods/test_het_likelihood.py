@@ -88,9 +88,8 @@ def pulls(method: HetLikelihood, y: Tensor, output: Tensor) -> Tensor:
     return output.grad.norm(dim=1) if not method._is_number else output.grad[:, 0].abs()
 
 
-@pytest.mark.parametrize("own_variance", [None, True])
-def test_a_number_that_xstar_calls_imprecise_pulls_less(own_variance: bool | None) -> None:
-    method = built(NumberTask(), own_variance=own_variance)
+def test_a_number_that_xstar_calls_imprecise_pulls_less() -> None:
+    method = built(NumberTask())
     doubtful(method)
     sure, doubted = pulls(method, torch.ones(2), torch.zeros(2, 2))
     b = 4 * np.tanh(3 / 4)
@@ -193,5 +192,3 @@ def test_settings_without_effect_are_refused(settings: dict[str, Any], message: 
 def test_settings_of_the_other_kind_of_target_are_refused() -> None:
     with pytest.raises(LupiError, match="n_samples is for classes, but the target is a number"):
         built(NumberTask(), n_samples=4)
-    with pytest.raises(LupiError, match="own_variance is for a number, but the target is cl"):
-        built(VectorTask(), own_variance=True)

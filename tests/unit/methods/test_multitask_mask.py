@@ -37,13 +37,6 @@ def test_cross_entropy_of_a_mask() -> None:
     assert parts["mask"].item() == pytest.approx(expected, rel=1e-6)
 
 
-def test_rgb_of_the_blacked_out_image() -> None:
-    # predicts 0.1 everywhere; the image is 0.5 on a quarter, black elsewhere
-    expected = 0.2 * (0.25 * 0.4**2 + 0.75 * 0.1**2) / 2
-    parts = losses_of(build(bias=0.1, target="rgb", weight=0.2), a_batch()).parts
-    assert parts["mask"].item() == pytest.approx(expected, rel=1e-5)
-
-
 @pytest.mark.parametrize(
     ("site", "sizes"),
     [(None, [(6, 6), (12, 12), (24, 24)]), ("trunk.site1", [(24, 24)])],

@@ -50,7 +50,7 @@ def test_maps_are_joined_at_the_finest_resolution() -> None:
 
 @pytest.mark.parametrize(("pooling", "n_features"), [("attention", 24), ("both", 48)])
 def test_a_vgg_looks_at_its_last_two_blocks(pooling: str, n_features: int) -> None:
-    net = small_vgg(3, 32, width=4, pooling=pooling)  # type: ignore[arg-type]
+    net = small_vgg(3, 32, width=4, pooling=pooling)
     x = torch.rand(2, 1, 32, 32)
     assert net.trunk(x).shape == (2, n_features)
     found = attention_of(net, x)

@@ -61,16 +61,8 @@ def test_bernoulli_has_the_same_mean_and_variance_and_drops_a_region_together() 
     assert (z[:, 1] == 0).float().mean().item() == pytest.approx(0.8, abs=0.01)
 
 
-def test_additive_noise_does_not_depend_on_the_activations() -> None:
-    z = add_noise(torch.full((50_000, 1), 7.0), torch.zeros(1), VECTOR, form="additive")
-    assert z.mean().item() == pytest.approx(7, abs=0.02)
-    assert z.var().item() == pytest.approx(1, rel=0.03)
-    with pytest.raises(ValueError, match="can't be additive"):
-        add_noise(torch.ones(2, 1), torch.zeros(1), VECTOR, "unit", "bernoulli", "additive")
-
-
 def test_shared_draws_do_not_average_out_over_places() -> None:
-    """The equation at the top of draws.py: n places with w_j h_j = 1 / n each."""
+    """The equation of `add_noise`: n places with w_j h_j = 1 / n each."""
     n, logvar = 100, torch.zeros(1)
     h = torch.full((20_000, n, 1), 1 / n)
     alone = add_noise(h, logvar, SEQUENCE, "unit").sum((1, 2))

@@ -145,15 +145,6 @@ def test_variance_stays_within_bounds() -> None:
     assert z[:, 1].var().item() == pytest.approx(math.exp(LOGVAR_MAX), rel=0.03)
 
 
-def test_n_samples_repeats_rows_once() -> None:
-    first = HeteroscedasticDropout(nn.Linear(2, 3), n_samples=4)
-    second = HeteroscedasticDropout(nn.Linear(2, 3), n_samples=4)
-    xstar = torch.randn(5, 2)
-    h, penalty = first(torch.randn(5, 3), xstar)
-    assert second(h, xstar).output.shape == (20, 3)
-    assert penalty.shape == (5,)
-
-
 def test_integer_xstar_is_taken_as_numbers() -> None:
     drop = HeteroscedasticDropout(None, prior=inside_outside)
     mask = torch.tensor([[[[0, 1]]]])
@@ -207,7 +198,6 @@ def test_can_be_copied_after_a_pass() -> None:
         ({"prior": -1.0}, "expected a finite variance"),
         ({"prior": math.nan}, "expected a finite variance"),
         ({"beta": -1.0}, "beta: got -1.0, expected a finite weight >= 0"),
-        ({"n_samples": 0}, "n_samples: got 0, expected a number >= 1"),
         ({"distribution": "bernoulli"}, "gives h\\* no gradient"),
     ],
 )

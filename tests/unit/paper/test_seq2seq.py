@@ -66,6 +66,33 @@ def test_steps_one_by_one_are_the_pass_over_all_words(options: dict[str, bool]) 
     assert torch.allclose(torch.cat(outputs, 1), net(X), atol=1e-6)
 
 
+def plain_loop(net: Seq2Seq, x: tuple[Tensor, Tensor]) -> Tensor:
+    """Luong's equations as they stand, by torch's own layers."""
+    memory, decoder = net.encode(x), net.decoder
+    state = [
+        (memory.start.h[i : i + 1], memory.start.c[i : i + 1]) for i in range(len(decoder.layers))
+    ]
+    o = torch.zeros(len(X[0]), 1, 6)
+    logits = []
+    for word in decoder.embedding(x[1]).split(1, dim=1):
+        h = torch.cat([word, o], 2)
+        for i, lstm in enumerate(decoder.layers):
+            h, state[i] = lstm(h, state[i])
+        scores = decoder.query(h) @ memory.states.transpose(1, 2)
+        a = scores.masked_fill(~memory.is_word[:, None], -torch.inf).softmax(2)
+        o = torch.tanh(decoder.join(torch.cat([a @ memory.states, h], 2)))
+        logits.append(decoder.words(o))
+    return torch.cat(logits, 1)
+
+
+@pytest.mark.parametrize("n_layers", [1, 2, 3])
+def test_steps_are_the_plain_loop(n_layers: int) -> None:
+    torch.manual_seed(0)
+    x = padded(X, 2, 0)
+    net = Seq2Seq(11, 13, 6, n_layers=n_layers, input_feeding=True).eval()
+    assert torch.allclose(net(x), plain_loop(net, x), atol=1e-6)
+
+
 def test_the_encoder_is_torchs_own_over_packed_sequences() -> None:
     """The appended one is a bias; both directions begin and end with the words."""
     net = make_net(bidirectional=True).eval()

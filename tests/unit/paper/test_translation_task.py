@@ -285,12 +285,6 @@ def test_a_bidirectional_encoder_has_an_even_number_of_units(tmp_path: Path) -> 
         translation_task(tmp_path, {"n_units": 7, "bidirectional": True})
 
 
-def test_several_draws_are_refused(tmp_path: Path) -> None:
-    task = translation_task(tmp_path)
-    with pytest.raises(LupiError, match="n_samples: got 3"):
-        build_method("het-dropout", {"n_samples": 3}, task.network(), task)
-
-
 def test_a_changed_text_is_another_run(tmp_path: Path) -> None:
     settings = translation_task(tmp_path).rows.settings
     before = settings.with_content()

@@ -1,11 +1,11 @@
 """Heteroscedastic likelihood: x* sets the variance of a label; imprecise labels count less.
 
-    numbers:  -log N(y; m(x), s2),   log s2 = b(x*), or a(x) + b(x*)
+    numbers:  -log N(y; m(x), s2),   log s2 = b(x*)
     classes:  -log mean over k of softmax(f(x) + exp(b(x*) / 2) eps_k)[y],   eps_k standard normal
 
-The student is m (with its own log-variance a) or f. b is a network on x*. It is learned in two
-steps (b is fitted to the errors of plain students on held-out rows, then the student is trained
-with b fixed), or jointly with the student.
+The student is m or f; for numbers, its own log-variance is fitted separately. b is a network on x*.
+It is learned in two steps (b is fitted to the errors of plain students on held-out rows, then the
+student is trained with b fixed), or jointly with the student.
 
 The weights of feasible generalised least squares: Harvey, "Estimating regression models with
 multiplicative heteroscedasticity", Econometrica 1976. Noise at the logits: Kendall, Gal, "What
@@ -40,9 +40,6 @@ class HetLikelihoodSettings(Settings):
     once, which is faster but less accurate: errors on training rows are too small."""
     limit: float = Field(4.0, gt=0, le=8)
     """b is between -limit and limit, so that no label is ignored and none counts as exact."""
-    own_variance: bool | None = None
-    """Whether the student's own log-variance a(x) also weights its errors (regression only). By
-    default it is fitted separately."""
     n_samples: int | None = Field(None, ge=2, le=256)
     """Number of noise draws (classification only). Default 16."""
     n_hidden: int = Field(64, ge=1)
@@ -81,10 +78,8 @@ class HetLikelihood(Method):
     def __init__(self, net: nn.Module, task: Task, settings: HetLikelihoodSettings) -> None:
         super().__init__(net, task, settings)
         self._is_number = task.output_kind == "gaussian"
-        unused = "n_samples" if self._is_number else "own_variance"
-        if getattr(settings, unused) is not None:
-            kinds = ("classes", "a number") if self._is_number else ("a number", "classes")
-            raise LupiError(f"{unused} is for {kinds[0]}, but the target is {kinds[1]}")
+        if self._is_number and settings.n_samples is not None:
+            raise LupiError("n_samples is for classes, but the target is a number")
         self.variance = vector_encoder(task.xstar_dim + 1, 1, settings.n_hidden)
         n_folds = settings.n_folds if isinstance(settings, TwoSteps) else 0
         self.folds = nn.ModuleList(copy.deepcopy(net) for _ in range(n_folds))
@@ -136,9 +131,7 @@ class HetLikelihood(Method):
         """Return the negative log-likelihood of each row's label, (B,)."""
         if not self._is_number:
             return self._of_classes(output, b, batch)
-        mean, own = moments(output)
-        if self.settings.own_variance:
-            return gaussian_cross_entropy(torch.stack([mean, own + b], 1), batch.y)
+        mean, _ = moments(output)
         weighted = gaussian_cross_entropy(torch.stack([mean, b], 1), batch.y)
         return weighted + variance_loss(output, batch.y)
 

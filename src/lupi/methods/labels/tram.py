@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, Task
 from lupi.methods.by_row import RandomVectors
-from lupi.methods.students import Head, RegionInput, XstarVectors
+from lupi.methods.students import Head, XstarVectors
 from lupi.noise.sites import layer_inputs
 from lupi.settings import Settings
 
@@ -31,9 +31,6 @@ class TramSettings(Settings):
     linear layer."""
     n_hidden: int = Field(1024, ge=1)
     """Units of both hidden layers of the head that sees x*."""
-    region_input: RegionInput = "blackout"
-    """Input of that head for a region: features of the `blackout` image, or the four numbers of
-    the `box`."""
     random_dim: int = Field(0, ge=0, le=4096)
     """Length of a fixed random vector for each row, an additional input of that head."""
 
@@ -66,7 +63,7 @@ class Tram(Method):
     def __init__(self, net: nn.Module, task: Task, settings: TramSettings) -> None:
         super().__init__(net, task, settings)
         self.head = Head(net, task.example(), settings.head, self.name)
-        self.xstar = XstarVectors(task, lambda: self.head, settings.region_input)
+        self.xstar = XstarVectors(task, lambda: self.head)
         n_xstar = self.xstar.n + settings.random_dim
         self.joint = JointHead(self.head.n_features, n_xstar, settings.n_hidden, task.n_outputs)
         self.random = RandomVectors(settings.random_dim)

@@ -7,13 +7,12 @@ Dropout", CVPR 2018. Additions: draws shared over places, a prior variance h0 th
 smooth divergences D, a budget, and sites other than the fully connected layers.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from lupi.core import Batch, Losses, Method, RowLoss, Stage, Task
@@ -22,17 +21,11 @@ from lupi.methods.students import Trunk, XstarVectors
 from lupi.networks.pooling import AttentionPooling
 from lupi.noise import HeteroscedasticDropout, SiteNoise
 from lupi.noise.batchnorm import batchnorms
-from lupi.noise.encoders import (
-    RegionEncoder,
-    WordEncoder,
-    feature_encoders,
-    vector_encoder,
-)
+from lupi.noise.encoders import RegionEncoder, WordEncoder, feature_encoders, vector_encoder
 from lupi.noise.layer import (
     Budget,
     Distribution,
     Draw,
-    Form,
     Missing,
     PenaltyName,
     Prior,
@@ -44,10 +37,8 @@ from lupi.noise.sites import Site, SiteShape, find_sites, site_module, site_shap
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
-OF_THE_LAYER = {"beta", "penalty", "budget", "missing", "draw", "distribution", "form", "n_samples"}
+OF_THE_LAYER = {"beta", "penalty", "budget", "missing", "draw", "distribution"}
 """Settings that are options of `HeteroscedasticDropout`."""
-INSTEAD = "use `fc_input: box`, or "
-"""What to do for a network without a trunk."""
 
 
 class HetDropoutSettings(Settings):
@@ -66,23 +57,10 @@ class HetDropoutSettings(Settings):
     draw: Draw | None = None
     """What shares a draw: `unit` (one draw per entry, as in the paper), `place`, `channel` or
     `example`; by default `channel` at feature maps and sequences, `unit` at vectors."""
-    form: Form = "multiplicative"
-    """`additive`: for noise on logits or outputs."""
     missing: Missing = "mean"
     """Variance of rows without x*: the `mean` of the others, the `prior`, or `none`."""
     warmup_epochs: int = Field(0, ge=0)
     """Epochs over which the variance increases to its full size."""
-    n_samples: int = Field(1, ge=1, le=64)
-    """Draws per example; only the part of the network after the first site is repeated."""
-    objective: Literal["mean", "marginal"] = "mean"
-    """Loss over draws: the `mean` of the losses (as in the paper), or `marginal`: the negative log
-    of the mean likelihood."""
-
-    @model_validator(mode="after")
-    def _has_several_draws(self) -> Self:
-        if self.n_samples == 1 and self.objective == "marginal":
-            raise ValueError("objective: marginal needs several draws: set n_samples")
-        return self
 
 
 class FixedNoise(HetDropoutSettings):
@@ -92,12 +70,6 @@ class FixedNoise(HetDropoutSettings):
     """The variance stays at the prior, h0(x*)."""
     distribution: Distribution = "gaussian"
     """`bernoulli` drops all values that share a draw."""
-
-    @model_validator(mode="after")
-    def _can_be_added(self) -> Self:
-        if self.distribution == "bernoulli" and self.form == "additive":
-            raise ValueError("distribution: bernoulli drops activations; it can't be additive")
-        return self
 
 
 class Curriculum(Settings):
@@ -122,26 +94,14 @@ class LearnedNoise(HetDropoutSettings):
     beta: float = Field(0.01, ge=0)
     """Weight of the penalty."""
     penalty: PenaltyName = "kl"
-    """Divergence of h* from h0: kl, l2-squared and huber are smooth, l2 (the paper) and l1 not."""
+    """Divergence of h* from h0: kl is smooth, l2 (the paper) has a cusp at h0."""
     budget: Budget = "batch"
     """Keep the mean variance of a `batch` or of each `example` constant, so that h* only
     distributes the noise. With `none`, h* also sets its amount, and reduces it."""
     hstar_lr: float = Field(1.0, gt=0, le=1000)
     """Learning rate of h*, as a multiple of the student's."""
-    hstar_weight_decay: float | None = Field(None, ge=0)
-    """Weight decay of h*; by default the student's."""
-    fc_input: Literal["blackout", "box"] = "blackout"
-    """Input of h* for a region at sites without places: the `blackout` image, passed through the
-    student's convolutions as in the paper, or the four numbers of the `box`."""
-    xstar_pass_frac: float = Field(1.0, gt=0, le=1)
-    """Fraction of each batch whose blackout images pass through the convolutions; the others count
-    as rows without x*. Smaller is faster."""
     sees_words: bool = False
     """Whether h* also sees the words (texts only)."""
-    per_channel: bool = False
-    """Whether each channel has its own variance (sites with places)."""
-    kernel: Literal[1, 3, 5] = 1
-    """Kernel size of h* over x*; 1 means the place itself (sites with places)."""
     curriculum: Literal[False] | Curriculum = False
     """Train in stages, as the paper does with 600K images: `true`, or settings of the stages."""
 
@@ -175,9 +135,9 @@ class HetDropout(Method):
         _check_effects(settings, self._shapes, self._flat, task)
         self._vectors: XstarVectors | None = None
         if self._hstar and self._flat and task.xstar_kind == "region":
-            trunk = partial(Trunk, net, task.example(), "fc_input: blackout", INSTEAD)
-            self._vectors = XstarVectors(task, trunk, self._hstar.fc_input, "fc_input")
-        hstars = self._hstars(self._hstar) if self._hstar else {}
+            trunk = partial(Trunk, net, task.example(), f"noise at {self._flat[0]}")
+            self._vectors = XstarVectors(task, trunk)
+        hstars = self._hstars(self._hstar.sees_words) if self._hstar else {}
         self.noise = SiteNoise({name: self._layer(name, hstars.get(name)) for name in self._shapes})
 
     @classmethod
@@ -217,11 +177,9 @@ class HetDropout(Method):
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return the student's weights, and those of h* with their own learning rate."""
-        s = self._hstar
-        if s is None or (s.hstar_lr == 1 and s.hstar_weight_decay is None):
+        if self._hstar is None or self._hstar.hstar_lr == 1:
             return super().parameter_groups()
-        decay = {} if s.hstar_weight_decay is None else {"weight_decay": s.hstar_weight_decay}
-        hstar = {"params": list(self.noise.parameters()), "lr_factor": s.hstar_lr, **decay}
+        hstar = {"params": list(self.noise.parameters()), "lr_factor": self._hstar.hstar_lr}
         return [*self.student_groups(), hstar]
 
     def start_epoch(self, epoch: int) -> None:
@@ -237,38 +195,24 @@ class HetDropout(Method):
             output: Tensor = self.net(batch.x)
         penalty = noise_pass.penalty()
         return {
-            "task": self._over_draws(output, batch),
+            "task": self.task_loss(output, batch),
             "penalty": RowLoss(penalty if has.all() else penalty[has], only_xstar=True),
         }
 
-    def _over_draws(self, output: Tensor, batch: Batch) -> RowLoss:
-        """Return the task's loss of each row, over its draws."""
-        n_draws = len(output) // len(batch.y)
-        if n_draws == 1:
-            return self.task_loss(output, batch)
-        draws = output.chunk(n_draws)
-        each = torch.stack([self.task.example_loss(draw, batch.y) for draw in draws])  # (k, B)
-        if self.settings.objective == "mean":
-            return RowLoss(each.mean(0))
-        return RowLoss(math.log(n_draws) - (-each).logsumexp(0))
-
     def logvars(self, batch: Batch) -> Mapping[str, Tensor]:
         """Return log h*(x*) at each site for the rows with x*."""
-        return self.noise.logvars(self._shapes, *self._seen(batch, every_row=True))
+        return self.noise.logvars(self._shapes, *self._seen(batch))
 
-    def _seen(self, batch: Batch, every_row: bool = False) -> tuple[dict[str, Tensor], Tensor]:
+    def _seen(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor]:
         """Return the input of h* at each site, and the rows (B,) that have it."""
         xstar, has = batch.privileged()
         at_places = xstar
         if self._hstar and self._hstar.sees_words:
             at_places = torch.cat([xstar, batch.x[:, None].to(xstar.dtype)], 1)  # (B, 2, T)
         seen = dict.fromkeys(self._shapes, at_places)
-        if self._hstar is None or self._vectors is None:
-            return seen, has
-        frac = self._hstar.xstar_pass_frac
-        if frac < 1 and not every_row:  # only the first rows of the shuffled batch pass the trunk
-            has = has & (torch.arange(len(has), device=has.device) < math.ceil(frac * len(has)))
-        return seen | dict.fromkeys(self._flat, self._vectors(batch, has)), has
+        if self._vectors is not None:
+            seen |= dict.fromkeys(self._flat, self._vectors(batch, has))
+        return seen, has
 
     def _layer(self, site: str, hstar: nn.Module | None) -> HeteroscedasticDropout:
         options = self.settings.model_dump(include=OF_THE_LAYER)
@@ -283,7 +227,7 @@ class HetDropout(Method):
             return partial(_of_region, prior)
         return dropout_variance(site_module(self.net, site)) if prior is None else prior
 
-    def _hstars(self, s: LearnedNoise) -> dict[str, nn.Module]:
+    def _hstars(self, sees_words: bool) -> dict[str, nn.Module]:
         """Build the networks h*, depending on the kind of x* and the shape at the site."""
         n_xstar = self.task.xstar_dim
         if self.task.xstar_kind == "vector":
@@ -292,20 +236,15 @@ class HetDropout(Method):
                 for name, found in self._shapes.items()
             }
         hstars: dict[str, nn.Module] = {
-            name: WordEncoder()
-            if s.sees_words
-            else RegionEncoder(
-                n_xstar, found.n_channels if s.per_channel else 1, found.places, kernel=s.kernel
-            )
+            name: WordEncoder() if sees_words else RegionEncoder(n_xstar, found.places)
             for name, found in self._shapes.items()
             if found.places
         }
-        units = [self._shapes[name].n_channels for name in self._flat]
-        towers: list[nn.Module] = []
-        if self._vectors is not None:
-            n = self._vectors.n
-            of_box = s.fc_input == "box"
-            towers = [vector_encoder(n, m) for m in units] if of_box else feature_encoders(n, units)
+        if self._vectors is None:
+            return hstars
+        towers = feature_encoders(
+            self._vectors.n, [self._shapes[name].n_channels for name in self._flat]
+        )
         return hstars | dict(zip(self._flat, towers, strict=True))
 
 
@@ -338,27 +277,11 @@ def _check_effects(
     s: HetDropoutSettings, shapes: Mapping[str, SiteShape], flat: list[str], task: Task
 ) -> None:
     """Raise an error for settings that have no effect for this x* at these sites."""
-    is_region, of_words = task.xstar_kind == "region", task.places == "words"
-    has_places = len(flat) < len(shapes)
+    is_region = task.xstar_kind == "region"
     if isinstance(s.prior, RegionPrior) and (flat or not is_region):
         where = f"{flat[0]} has no places" if flat else "x* marks no region here"
         raise LupiError(f"prior: inside and outside need sites with places; {where}")
-    if s.n_samples > 1 and task.output_kind == "tokens":
-        raise LupiError(
-            f"n_samples: got {s.n_samples}; networks of sequences support only one draw"
-        )
     check_draw(s.draw, shapes)
-    if not isinstance(s, LearnedNoise):
-        return
-    at_places, at_units = is_region and has_places, is_region and bool(flat)
-    marked = "if x* is a region and a site has places"
-    flat_site = "if x* is a region and a site is a fully connected layer"
-    for name, applies, when in (
-        ("sees_words", of_words and has_places, "at the words of a text"),
-        ("per_channel", at_places and not s.sees_words, f"{marked}, without sees_words"),
-        ("kernel", at_places and not s.sees_words, f"{marked}, without sees_words"),
-        ("fc_input", at_units, flat_site),
-        ("xstar_pass_frac", at_units and s.fc_input == "blackout", f"{flat_site}, not with a box"),
-    ):
-        if not applies and getattr(s, name) != LearnedNoise.model_fields[name].default:
-            raise LupiError(f"{name} applies only {when}; remove it")
+    at_words = task.places == "words" and len(flat) < len(shapes)
+    if isinstance(s, LearnedNoise) and s.sees_words and not at_words:
+        raise LupiError("sees_words applies only at the words of a text; remove it")

@@ -1,9 +1,9 @@
 """Contrast examples: removing the region from x must make the label less likely by a margin.
 
     m(x) = log p(y | x) - log p(not y | x)
-    loss = cross-entropy(f(x), y) + weight * phi((m(x) - m(x without the region)) / mu)
+    loss = cross-entropy(f(x), y) + weight * max(0, 1 - (m(x) - m(x without the region)) / mu)
 
-phi(t) is max(0, 1 - t), as in the paper, or log(1 + exp(-t)). Zaidan, Eisner, Piatko: "Using
+Zaidan, Eisner, Piatko: "Using
 'Annotator Rationales' to Improve Machine Learning for Text Categorization", NAACL 2007. Its linear
 SVM has the constraint y w (x - v) >= mu (1 - xi), where v is document x without one rationale. For
 a linear student, this is the loss of an additional example (x - v) / mu. `weight` is its C_contrast
@@ -34,8 +34,6 @@ class ContrastSettings(Settings):
     """Weight of a row's contrast relative to its own loss: the paper's C_contrast / C."""
     mu: float = Field(1.0, gt=0)
     """Margin between x and its contrast, in log-odds of the label."""
-    loss: Literal["hinge", "logistic"] = "hinge"
-    """`hinge`: as in the paper; `logistic`: the cross-entropy of the example (x - v) / mu."""
     remove: Literal["span", "region"] | None = None
     """What is removed: one `span` of the rationale, or the whole `region`. By default a span for
     texts, as in the paper, and the region for images."""
@@ -75,7 +73,7 @@ class Contrast(Method):
                 without_it = self.net(without(batch.x[has], removed))
             gain = log_odds(output[has], batch.y[has]) - log_odds(without_it, batch.y[has])
             # An empty region removes nothing, so there is no contrast.
-            each = self._phi(gain / self.settings.mu) * removed.flatten(1).amax(1)
+            each = (1 - gain / self.settings.mu).relu() * removed.flatten(1).amax(1)
             contrasts[has] = each.to(plain.dtype)
         return {"task": RowLoss(plain), "contrast": RowLoss(contrasts, self.settings.weight)}
 
@@ -83,9 +81,6 @@ class Contrast(Method):
         if not self._removes_span:
             return region
         return draw_span(region, torch.rand_like(region[:, 0, 0]))
-
-    def _phi(self, gain: Tensor) -> Tensor:
-        return (1 - gain).relu() if self.settings.loss == "hinge" else F.softplus(-gain)
 
 
 def log_odds(output: Tensor, y: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ word belongs to the rationale.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -21,7 +21,6 @@ from torch.nn import functional as F
 
 from lupi.core import Batch, Losses, Method, RowLoss, Task
 from lupi.errors import LupiError
-from lupi.loaders.xstar.regions import restrict
 from lupi.networks.weights import he_init
 from lupi.noise.sites import find_sites, map_sites, reading, site_shapes
 from lupi.search import Range, Space
@@ -31,13 +30,10 @@ MIN_CHANNELS = 16
 
 
 class MultitaskMaskSettings(Settings):
-    """Target, weight and depth of the decoder."""
+    """Weight, input and depth of the decoder."""
 
     weight: float = Field(0.1, ge=0)
     """Weight of the decoder's loss."""
-    target: Literal["mask", "rgb"] = "mask"
-    """The binary `mask` (cross-entropy), or the `rgb` blacked-out image
-    (smooth L1)."""
     site: str | None = None
     """Input of the decoder, such as `trunk.site3`; by default the last map. For texts, a site
     with one vector per word."""
@@ -69,13 +65,12 @@ class MultitaskMask(Method):
         shapes = [example.shape[1:], *maps.values()]  # from the image to the deepest map
         sizes = dict.fromkeys((shape[1], shape[2]) for shape in reversed(shapes))
         sizes.pop((deepest[1], deepest[2]))
-        n_out = 1 if settings.target == "mask" else example.shape[1]
         self._site = find_sites(net, [name])
-        self.decoder = Decoder(deepest[0], list(sizes), n_out, settings.n_convs)
+        self.decoder = Decoder(deepest[0], list(sizes), settings.n_convs)
 
     def _build_for_words(self, net: nn.Module, task: Task, settings: MultitaskMaskSettings) -> None:
-        if settings.target == "rgb" or settings.n_convs != 2:
-            raise LupiError("target: rgb and n_convs have no effect for texts; remove them")
+        if settings.n_convs != 2:
+            raise LupiError("n_convs has no effect for texts; remove it")
         sites = find_sites(net, ["*"] if settings.site is None else [settings.site])
         shapes = site_shapes(net, sites, task.example())
         of_words = [name for name, found in shapes.items() if len(found.places) == 1]
@@ -92,38 +87,32 @@ class MultitaskMask(Method):
         (features,) = seen.values()
         each = mask.new_zeros(0)
         if has.any():
-            loss_of = self._words if self.task.places == "words" else self._pixels
-            each = loss_of(features[has], batch.x[has], mask[has])
+            features, mask = features[has], mask[has]
+            if self.task.places == "words":
+                each = self._word_losses(features, batch.x[has], mask)
+            else:
+                predicted = self.decoder(features)
+                each = F.binary_cross_entropy_with_logits(predicted, mask, reduction="none")
         return {"task": task, "mask": RowLoss(each, self.settings.weight, only_xstar=True)}
 
-    def _words(self, features: Tensor, x: Tensor, mask: Tensor) -> Tensor:
+    def _word_losses(self, features: Tensor, x: Tensor, mask: Tensor) -> Tensor:
         """Return the mean over the words of each row, (n,)."""
         is_word = (x > 0).to(mask.dtype)  # (n, T)
         predicted = self.word_decoder(features)[..., 0]
         each = F.binary_cross_entropy_with_logits(predicted, mask[:, 0], reduction="none")
         return (each * is_word).sum(1) / is_word.sum(1).clamp(min=1)
 
-    def _pixels(self, features: Tensor, x: Tensor, mask: Tensor) -> Tensor:
-        """Return the loss of each pixel, (n, channels, H, W)."""
-        predicted = self.decoder(features)
-        if self.settings.target == "mask":
-            return F.binary_cross_entropy_with_logits(predicted, mask, reduction="none")
-        return F.smooth_l1_loss(predicted, restrict(x, mask), reduction="none")
-
 
 class Decoder(nn.Module):
-    """Map features (B, n_in, h, w) to (B, n_out, H, W).
+    """Map features (B, n_in, h, w) to logits of the mask, (B, 1, H, W).
 
     Args:
         n_in: channels of the features; each stage halves them, down to 16.
         sizes: height and width after each stage, the image's last.
-        n_out: channels of the output.
         n_convs: convolutions in a stage.
     """
 
-    def __init__(
-        self, n_in: int, sizes: Sequence[tuple[int, int]], n_out: int, n_convs: int
-    ) -> None:
+    def __init__(self, n_in: int, sizes: Sequence[tuple[int, int]], n_convs: int) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         for size in sizes:
@@ -133,7 +122,7 @@ class Decoder(nn.Module):
                 conv = nn.Conv2d(n_in, n_hidden, 3, padding=1, bias=False)
                 layers += [conv, nn.BatchNorm2d(n_hidden), nn.ReLU()]
                 n_in = n_hidden
-        self.layers = nn.Sequential(*layers, nn.Conv2d(n_in, n_out, 1))
+        self.layers = nn.Sequential(*layers, nn.Conv2d(n_in, 1, 1))
         self.apply(he_init)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # stub lacks it
 

@@ -14,7 +14,7 @@ loss and stages, and a network like the student with its own initial weights. Hi
 Networks", ICML 2018.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -26,10 +26,6 @@ from lupi.methods.students import xstar_input, xstar_network
 from lupi.search import Range, Space
 from lupi.settings import Settings
 
-SoftReading = Literal["paper", "official", "hinton"]
-"""paper: the student at temperature 1; official: the same times T^2, as in the authors' code;
-hinton: the student at temperature T, times T^2."""
-
 
 class SelfDistillationSettings(Settings):
     """Settings of the teacher and the loss. Use the same for distillation and its control."""
@@ -38,9 +34,6 @@ class SelfDistillationSettings(Settings):
     """T: the higher, the softer the teacher's labels."""
     imitation: float = Field(1.0, ge=0, le=1)
     """lambda: 0 uses only the labels, 1 only the teacher."""
-    reading: SoftReading = "paper"
-    """`official`: as in the authors' code, the soft part is multiplied by T^2; `hinton`: the
-    student also has temperature T."""
     teacher_epochs: int | None = Field(None, ge=1)
     """Epochs of the teacher; by default the run's."""
     teacher_lr: float | None = Field(None, gt=0, le=100)
@@ -97,7 +90,7 @@ class Distillation(Method):
             advice = self.teacher.eval()(seen)
         output, s = self.net(batch.x), self.settings
         hard = self.task.example_loss(output, batch.y)
-        soft = imitation_loss(output, advice, s.temperature, s.reading, self.task.output_kind)
+        soft = imitation_loss(output, advice, s.temperature, self.task.output_kind)
         weight = s.imitation * has  # a row without x* uses only its label
         return {"task": RowLoss((1 - weight) * hard), "imitation": RowLoss(weight * soft)}
 
@@ -118,18 +111,11 @@ class SelfDistillation(Distillation):
 
 
 def imitation_loss(
-    student: Tensor,
-    teacher: Tensor,
-    temperature: float,
-    reading: SoftReading = "paper",
-    kind: OutputKind = "classes",
+    student: Tensor, teacher: Tensor, temperature: float, kind: OutputKind = "classes"
 ) -> Tensor:
     """Return the cross-entropy of each row (B,) with the teacher's soft labels."""
-    own = temperature if reading == "hinton" else 1.0
     if kind == "gaussian":
         mean, logvar = moments(teacher)
-        each = gaussian_cross_entropy(student, mean, temperature * logvar.exp(), own)
-    else:
-        soft = (teacher / temperature).softmax(1)  # (B, K)
-        each = -(soft * (student / own).log_softmax(1)).sum(1)
-    return each if reading == "paper" else temperature**2 * each
+        return gaussian_cross_entropy(student, mean, temperature * logvar.exp())
+    soft = (teacher / temperature).softmax(1)  # (B, K)
+    return -(soft * student.log_softmax(1)).sum(1)

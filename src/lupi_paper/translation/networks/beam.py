@@ -9,9 +9,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from lupi_paper.translation.networks.next_words import NextWords
 from lupi_paper.translation.networks.seq2seq import Decoder, Memory
-from lupi_paper.translation.networks.writer import Writer
 
 
 class EncoderDecoder(Protocol):
@@ -103,8 +101,8 @@ def beam_search(
     best: dict[int, _Ended] = {}
     n_ended = torch.zeros(n, dtype=torch.long, device=device)
     alive = torch.arange(n, device=device)  # sentences still searched
-    writer, history = Writer(net.decoder, memory), _History()
-    next_words = NextWords(net.decoder.words, 0.5, never)
+    decoder, history = net.decoder, _History()
+    source, state = decoder.project(memory), memory.start
     # A sentence begins with one hypothesis, from which the others come.
     words = torch.full((n, 1), start, device=device)
     scores = memory.states.new_zeros(n, 1)
@@ -112,10 +110,10 @@ def beam_search(
     length = 0
     while len(alive):
         length += 1
-        o, attention = writer.step(words)
+        o, attention, state = decoder.step(decoder.embedding(words), source, state)
         seen = attention[..., :-1].argmax(2).flatten()  # (N K,)
         # The 2 K best continuations hold K that do not end.
-        total, parent, word = next_words.best(o, scores, 2 * width)  # (N, 2 K)
+        total, parent, word = _best_words(decoder.words(o), scores, never, 2 * width)  # (N, 2 K)
         ends = word == end
         last = length >= max_length[alive]
 
@@ -139,6 +137,29 @@ def beam_search(
         words = word[going].gather(1, live)
         parents = parent[going].gather(1, live).flatten()
         history.add(parents, words.flatten(), seen[parents])
-        writer.keep(going, parents)
+        source, state = source.rows(going), state.rows(parents)
         alive = alive[going]
     return history.read([best[i] for i in range(len(n_ended))], end)
+
+
+def _best_words(
+    logits: Tensor, scores: Tensor, never: tuple[int, ...], k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the k best continuations of each sentence's hypotheses, best first.
+
+    Args:
+        logits: of the words after each hypothesis (N, K, V).
+        scores: log-probabilities of the hypotheses (N, K).
+        never: words that no translation has.
+        k: number of continuations; where there are fewer, fewer are returned.
+
+    Returns:
+        Log-probabilities, places of hypotheses in N K, and words, each (N, k).
+    """
+    n, width, n_words = logits.shape
+    logprobs = logits.log_softmax(2)
+    logprobs[..., list(never)] = -torch.inf
+    total = (scores[..., None] + logprobs).flatten(1)  # (N, K V)
+    best, at = total.topk(min(k, total.shape[1]), dim=1)
+    first = torch.arange(0, n * width, width, device=at.device)[:, None]
+    return best, first + at // n_words, at % n_words

@@ -10,14 +10,12 @@ appended to their input, a zero where there is padding. So their states stay exa
 first word, their last states are those of the last word, and no sequence has to be packed.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from lupi_paper.translation.networks.aligned import AlignedLinear
-from lupi_paper.translation.networks.fed_steps import fed_steps
 
 PAD = 0
 INIT = 0.1
@@ -51,6 +49,21 @@ class Memory(NamedTuple):
     def rows(self, index: Tensor) -> "Memory":
         """Return some rows."""
         return Memory(self.states[index], self.is_word[index], self.start.rows(index))
+
+
+class Source(NamedTuple):
+    """What attention needs of sentences, computed once for all words."""
+
+    keys: Tensor
+    """W m_s (B, S, H)"""
+    values: Tensor
+    """The part of V that c_t meets times m_s (B, S, H)"""
+    padding: Tensor
+    """0, or -inf on padding (B, 1, S): added to scores, it leaves padding no attention."""
+
+    def rows(self, index: Tensor) -> "Source":
+        """Return some rows."""
+        return Source(*(part[index] for part in self))
 
 
 class Encoder(nn.Module):
@@ -161,7 +174,7 @@ class Decoder(nn.Module):
         self.query = nn.Linear(n_units, n_units, bias=False)
         self.join = nn.Linear(2 * n_units, n_units, bias=False)
         self.output = nn.Dropout(dropout)
-        self.words = AlignedLinear(n_units, n_words)
+        self.words = nn.Linear(n_units, n_words)
         if tied:
             self.words.weight = self.embedding.weight
 
@@ -174,10 +187,9 @@ class Decoder(nn.Module):
     def run(self, before: Tensor, memory: Memory, state: State) -> tuple[Tensor, Tensor, State]:
         """Go on from a state: return o (B, T, H), attention (B, T, S), and the new state."""
         embedded = self.embedded(self.embedding(before))  # (B, T, H)
-        keys, values = self.project(memory)
-        padding = no_attention(memory)
+        source = self.project(memory)
         if self.input_feeding:
-            return self._run_fed(embedded, keys, values, padding, state)
+            return self._run_fed(embedded, source, state)
         last_h, last_c = [], []
         states = embedded
         for i, lstm in enumerate(self.layers):
@@ -186,61 +198,66 @@ class Decoder(nn.Module):
             states, (h, c) = lstm(states, (state.h[i : i + 1], state.c[i : i + 1]))
             last_h.append(h)
             last_c.append(c)
-        scores = padding + states @ keys.transpose(1, 2)  # (B, T, S)
-        attention = scores.softmax(2)
-        joined = attention @ values + F.linear(states, self.join.weight[:, self.n_units :])
-        o = self.output(torch.tanh(joined))
+        o, attention = self.attend(states, source)
+        o = self.output(o)
         return o, attention, State(torch.cat(last_h), torch.cat(last_c), o[:, -1])
 
-    def project(self, memory: Memory) -> tuple[Tensor, Tensor]:
-        """Return W m_s and the part of V that c_t meets times m_s, both (B, S, H)."""
+    def project(self, memory: Memory) -> Source:
+        """Return what attention needs of sentences."""
         values = F.linear(memory.states, self.join.weight[:, : self.n_units])
-        return memory.states @ self.query.weight, values
+        zeros = torch.zeros_like(memory.states[:, None, :, 0])
+        padding = zeros.masked_fill(~memory.is_word[:, None], -torch.inf)
+        return Source(memory.states @ self.query.weight, values, padding)
+
+    def attend(self, states: Tensor, source: Source) -> tuple[Tensor, Tensor]:
+        """Return o without dropout (B, T, H) and attention (B, T, S) for states (B, T, H)."""
+        scores = source.padding + states @ source.keys.transpose(1, 2)
+        attention = scores.softmax(2)
+        of_states = F.linear(states, self.join.weight[:, self.n_units :])
+        return torch.tanh(attention @ source.values + of_states), attention
 
     def _run_fed(
-        self, embedded: Tensor, keys: Tensor, values: Tensor, padding: Tensor, state: State
+        self, embedded: Tensor, source: Source, state: State
     ) -> tuple[Tensor, Tensor, State]:
         """Take the words one by one; what sites do to ones, they do to every word."""
         ones = torch.ones_like(embedded[:, :1])  # (B, 1, H)
-        between = [site(ones)[:, 0] for site in self.between]
-        output = self.output(ones)[:, 0]
-        steps = fed_steps(
-            F.linear(embedded.transpose(0, 1), *self.word_weights()),
-            *(keys, values, padding, (state.h, state.c, state.output)),
-            *(self.join.weight[:, self.n_units :], output),
-            *(self.step_weights(), self.step_biases(), between),
-        )
-        last = State(steps.h, steps.c, steps.outputs[-1])
-        return steps.outputs.transpose(0, 1), steps.attention.transpose(0, 1), last
+        factors = [site(ones)[:, 0] for site in (*self.between, self.output)]
+        outputs, attention = [], []
+        for word in embedded.split(1, 1):
+            o, weights, state = self.step(word, source, state, factors)
+            outputs.append(o)
+            attention.append(weights)
+        return torch.cat(outputs, 1), torch.cat(attention, 1), state
 
-    def word_weights(self) -> tuple[Tensor, Tensor]:
-        """Return what maps an embedded word to the gates of the first layer: weight and bias."""
-        weight, _, bias = _weights(self.layers[0])
-        return weight[:, : self.n_units], bias
+    def step(
+        self, embedded: Tensor, source: Source, state: State, factors: Sequence[Tensor] = ()
+    ) -> tuple[Tensor, Tensor, State]:
+        """Go on by one word for each of K hypotheses of B sentences.
 
-    def step_weights(self) -> list[Tensor]:
-        """Return each layer's weights for [input; state] (4 H, 2 H); the first's input is o.
+        Args:
+            embedded: words (B, K, H).
+            source: of the sentences.
+            state: of the hypotheses (B K rows).
+            factors: dropout of what is between layers, and of o (B K, H); by default none.
 
-        Without input feeding, the first layer's are for its state alone (4 H, H).
+        Returns:
+            o (B, K, H), attention (B, K, S), and the new state.
         """
-        every = [_weights(lstm)[:2] for lstm in self.layers]
-        every[0] = every[0][0][:, self.n_units :], every[0][1]
-        return [torch.cat(pair, 1) for pair in every]
-
-    def step_biases(self) -> list[Tensor]:
-        """Return the biases of each layer but the first (4 H,)."""
-        return [_weights(lstm)[2] for lstm in self.layers[1:]]
-
-
-def _weights(lstm: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Return an LSTM's weights for its input and its state, and its bias."""
-    return lstm.weight_ih_l0, lstm.weight_hh_l0, lstm.bias_ih_l0 + lstm.bias_hh_l0
-
-
-def no_attention(memory: Memory) -> Tensor:
-    """Return 0, or -inf at padding (B, 1, S): added to scores, it leaves padding no attention."""
-    zeros = torch.zeros_like(memory.states[:, None, :, 0])
-    return zeros.masked_fill(~memory.is_word[:, None], -torch.inf)
+        below = embedded.flatten(0, 1)
+        if self.input_feeding:
+            below = torch.cat([below, state.output], 1)
+        h, c = [], []
+        for i, lstm in enumerate(self.layers):
+            if i and factors:
+                below = below * factors[i - 1]
+            weights: Any = lstm.all_weights
+            below, cell = torch.lstm_cell(below, (state.h[i], state.c[i]), *weights[0])
+            h.append(below)
+            c.append(cell)
+        o, attention = self.attend(below.unflatten(0, embedded.shape[:2]), source)
+        if factors:
+            o = o * factors[-1][:, None]
+        return o, attention, State(torch.stack(h), torch.stack(c), o.flatten(0, 1))
 
 
 class Seq2Seq(nn.Module):
