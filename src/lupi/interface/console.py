@@ -110,13 +110,11 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def prepare_data(task: "TaskSettings") -> None:
-    """Decode the images of a task, if it has any, with a progress bar; print what was found."""
+    """Decode the images of a task, if it has any, with a progress bar."""
     from lupi.tasks.registry import prepare_task
 
     with progress_bar("decoding images") as show:
-        lines = prepare_task(task, show)
-    for line in lines:
-        print_message(line)
+        prepare_task(task, show)
 
 
 def time_text(seconds: float) -> str:

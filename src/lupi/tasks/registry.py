@@ -83,13 +83,10 @@ class TaskLoader:
         return self._task.with_network(network)
 
 
-def prepare_task(task: TaskSettings, on_decoded: OnDecoded) -> list[str]:
-    """Decode the images of a task, so that building it is fast; return findings as lines."""
-    if not isinstance(task, ImageFilesSettings):
-        return []
-    loaded = open_images(task, on_decoded)
-    lines = loaded.findings.lines()
-    return [*lines, f"every file is named in {loaded.about}"] if lines else []
+def prepare_task(task: TaskSettings, on_decoded: OnDecoded) -> None:
+    """Decode the images of a task, if it has any, so that building it is fast."""
+    if isinstance(task, ImageFilesSettings):
+        open_images(task, on_decoded)
 
 
 def shard_task(

@@ -254,7 +254,6 @@ def test_a_folder_with_other_shards_is_refused(made: tuple[Path, Path], tmp_path
     [
         ({"n_val": 3}, "task.n_val: got 3, but the shards in .* were written with 2"),
         ({"classes": 2}, "task.classes: got 2"),
-        ({"other_modes": "bad"}, "task.other_modes: got 'bad'"),
         ({"annotated_only": True}, "task.annotated_only"),
         ({"on_bad": "stop"}, "n00000000_3.JPEG: unreadable image"),
     ],

@@ -5,7 +5,6 @@ from lupi.loaders.text.span_controls import (
     Region,
     control_regions,
     lexicon_regions,
-    spread_over_words,
 )
 
 
@@ -78,10 +77,3 @@ def test_seeds_draw_their_own(control: str) -> None:
 def test_a_lexicon_marks_its_words_everywhere() -> None:
     texts = [np.array([1, 2, 3, 2], np.int32)]
     assert lexicon_regions(texts, np.array([2]))[0].tolist() == [0, 1, 0, 1]
-
-
-def test_a_rationale_of_words_marks_them_wherever_they_stand() -> None:
-    region = np.array([0, 1, 0.5, 0, 0], dtype=np.float32)
-    text = np.array([7, 3, 7, 3, 9], dtype=np.int32)
-    assert spread_over_words(region, text).tolist() == [0.5, 1, 0.5, 1, 0]
-    assert len(spread_over_words(region[:0], text[:0])) == 0

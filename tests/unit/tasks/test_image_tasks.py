@@ -23,7 +23,7 @@ from lupi.tasks.images.image import ImageRows
 from lupi.tasks.images.image_files import load_images
 from lupi.tasks.images.image_folder import ImageFolderSettings
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.tasks.registry import build_task, parse_task, prepare_task
+from lupi.tasks.registry import build_task, parse_task
 from lupi.train.evaluate import compute_outputs
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
@@ -133,10 +133,9 @@ def test_a_run_records_what_was_found(mine: dict[str, Any], tmp_path: Path) -> N
     result = run(settings, tmp_path / "run")
     assert result["data"] == {"training image without x*": 0, "unreadable image": 1}
     assert "top5" not in result["metrics"]["test"]  # there are two classes
-    lines = prepare_task(settings.task, lambda done, total: None)
-    assert "unreadable image: 1, the first in cats/bad.png" in lines[0]
-    assert "about.json" in lines[1]
-    assert prepare_task(parse_task({"name": "digits"}), lambda done, total: None) == []
+    found = [fact.text for fact in build_task(settings.task, settings.network).facts]
+    assert any(text.startswith("unreadable image: 1, the first in cats/bad.png") for text in found)
+    assert "about.json" in found[-1]
 
 
 def test_where_the_cache_lies_is_not_part_of_a_runs_identity(mine: dict[str, Any]) -> None:

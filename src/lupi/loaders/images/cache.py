@@ -241,9 +241,6 @@ def read_image(
         findings.add(name, "unreadable image", str(error))
         return None
     if image.converted is not None:
-        if not wanted.convert_modes:
-            findings.add(name, f"{image.converted} image", "not 8-bit RGB")
-            return None
         findings.note(name, f"{image.converted} image converted to RGB")
     if image.brightest and image.brightest < DARK:
         findings.note(

@@ -96,8 +96,6 @@ class ImageSelection:
     n_val: int
     n_test: int
     annotated_only: bool
-    convert_modes: bool
-    """Whether greyscale, CMYK, 16-bit and other files are converted or rejected."""
 
     def choose(
         self, index: Index, findings: Findings

@@ -39,14 +39,6 @@ def lexicon_regions(texts: Sequence[NDArray[np.int32]], lexicon: NDArray[np.int6
     return [np.isin(text, lexicon).astype(np.float32) for text in texts]
 
 
-def spread_over_words(region: Region, text: NDArray[np.int32]) -> Region:
-    """Return a rationale that gives all occurrences of a word their largest weight."""
-    _, words = np.unique(text, return_inverse=True)
-    most = np.zeros(words.max(initial=-1) + 1, dtype=np.float32)
-    np.maximum.at(most, words, region)
-    return most[words]
-
-
 def _stretch(region: Region, n: int) -> Region:
     """Return a rationale of n words, each like the word at the same part of the text."""
     places = ((np.arange(n) + 0.5) * len(region) / n).astype(np.int64)

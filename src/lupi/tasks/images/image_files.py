@@ -72,8 +72,6 @@ class ImageFilesSettings(TaskSettings):
     summed, as `test_ten_crops`."""
     on_bad: OnBad = "stop"
     """What to do about bad files and annotations: stop at the first, or skip and count."""
-    other_modes: Literal["convert", "bad"] = "convert"
-    """Greyscale, CMYK, 16-bit and other files: convert to 8-bit RGB and count, or call bad."""
     content: str | None = None
     """Fingerprint of names, sizes and times of change of the files, filled in by lupi: changed
     images are another run."""
@@ -134,7 +132,6 @@ class ImageFilesSettings(TaskSettings):
             n_val=self.n_val,
             n_test=self.n_held_out_for_test,
             annotated_only=self.annotated_only,
-            convert_modes=self.other_modes == "convert",
         )
 
 
@@ -196,7 +193,7 @@ def load_image_files(settings: ImageFilesSettings, network: ImageNetworkSettings
         division = settings.divide(loaded)
         stores, layout, folder = dict.fromkeys(PARTS, loaded.every), loaded.layout, loaded.folder
         remarks = [*remarks, *region_remarks(loaded.every, loaded.classes)]
-    counts = loaded.finding_counts()
+    counts, lines = loaded.finding_counts(), loaded.findings.lines()
     rows = ImageRows(
         lambda seed: stores,
         tuple(loaded.classes),
@@ -208,7 +205,8 @@ def load_image_files(settings: ImageFilesSettings, network: ImageNetworkSettings
         layout,
         (
             *division.facts(),
-            *(Fact("found", f"{what}: {n:,}") for what, n in counts.items() if n),
+            *(Fact("found", line) for line in lines),
+            *([Fact("found", f"every file is named in {loaded.about}")] if lines else ()),
         ),
         tuple(remarks),
     )

@@ -25,8 +25,6 @@ class TextSettings(TextFileSettings, TaskSettings):
     """Maximum number of known words: those in the most training texts."""
     lexicon: Path | None = None
     """A text file with one word per line: the rationale of the control `lexicon`."""
-    marks: Literal["places", "words"] = "places"
-    """What a rationale marks: its own `places`, or its `words` wherever they occur in the text."""
     cache: Path = Path(".lupi-cache")
     """Folder for vectors of a frozen pretrained encoder; may be deleted at any time."""
     content: str | None = None

@@ -19,7 +19,7 @@ from lupi.loaders.content import fingerprint_of
 from lupi.loaders.files import resolve
 from lupi.loaders.near_copies import divided, equal_texts, near_copy_warnings, near_texts
 from lupi.loaders.split_columns import divide
-from lupi.loaders.text.span_controls import control_regions, lexicon_regions, spread_over_words
+from lupi.loaders.text.span_controls import control_regions, lexicon_regions
 from lupi.loaders.text.text_rows import TextSplit
 from lupi.loaders.text.texts import Loaded, TextFileSettings, load_texts
 from lupi.loaders.text.vectors import cached_vectors
@@ -224,8 +224,6 @@ class TextRun(RunRows):
             own = control_regions([r for r in given if r is not None], lengths, control, seed)
         regions = [torch.zeros(len(texts.words[i])) for i in rows]
         for place, region in zip(np.flatnonzero(has), own, strict=True):
-            if self._rows.settings.marks == "words":
-                region = spread_over_words(region, texts.words[rows[place]])
             regions[place] = torch.from_numpy(region)
         return regions
 

@@ -135,7 +135,6 @@ class Shards:
 def choice_of(wanted: ImageSelection) -> dict[str, Any]:
     """Return the settings that decide which images are in which part, as in `shards.json`."""
     choice = {k: v for k, v in asdict(wanted).items() if k not in ("source", "side")}
-    choice["other_modes"] = "convert" if choice.pop("convert_modes") else "bad"
     if isinstance(choice["classes"], tuple):
         choice["classes"] = list(choice["classes"])
     return choice
