@@ -19,7 +19,6 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import yaml
@@ -198,18 +197,33 @@ def show_fractions(name: str, family: str) -> str:
     return table([*heads, "against the deciding control", "which is", "verdict"], lines)
 
 
-def show_seeds(name: str, *other_metrics: str) -> str:
-    """All arms with the score of every seed, other scores, and the verdict."""
-    judged = summary(name)
+def show_nothing(*names: str) -> str:
+    """For each comparison the best arm with x* at the largest size, and what an oracle gains."""
     lines = []
-    for arm in judged.arms:
-        for cell in arm.cells:
-            scores = ", ".join(numbers.score(one, judged.metric) for one in cell.scores.values())
-            others = [average(name, arm.name, cell.size, m) for m in other_metrics]
-            mean = numbers.score(cell.mean, judged.metric)
-            lines.append([arm.name, mean, scores, *others, cell.verdict])
-    seeds = f"seeds {judged.seeds[0]} to {judged.seeds[-1]}"
-    return table(["arm", f"{judged.metric}, mean", seeds, *other_metrics, "verdict"], lines)
+    for name in names:
+        judged = summary(name)
+        size = judged.sizes[-1]
+        tested = [arm for arm in judged.arms if arm.uses_xstar and arm.control == "real"]
+        oracle = [arm for arm in tested if arm.sees_xstar_at_test]
+        cells = [(arm.name, cell_of(name, arm.name, size)) for arm in tested if arm not in oracle]
+        sign = 1 if judged.higher_is_better else -1
+        best, cell = max(cells, key=lambda found: sign * (found[1].mean or 0))
+        against = difference_of(name, best, size)
+        gains = [difference_of(name, arm.name, size, judged.reference) for arm in oracle]
+        lines.append(
+            [
+                f"{facts()[name]['about']}, {numbers.unit(judged.metric)}",
+                f"{size:,}",
+                numbers.score(cell_of(name, judged.reference, size).mean, judged.metric),
+                f"{best}: {numbers.score(cell.mean, judged.metric)}",
+                with_interval(against, judged.metric),
+                against.other,
+                cell.verdict,
+                "".join(with_interval(found, judged.metric) for found in gains),
+            ]
+        )
+    heads = ["data", "n", "no-xstar", "best with x\\*", "gain over the closest control"]
+    return table([*heads, "closest control", "verdict", "oracle against no-xstar"], lines)
 
 
 def show_other(name: str, metric: str) -> str:
@@ -258,17 +272,6 @@ SHOW: dict[str, Callable[..., str]] = {
 def mean(name: str, arm: str, size: int) -> str:
     """Return a mean score."""
     return numbers.score(cell_of(name, arm, size).mean, summary(name).metric)
-
-
-def seed(name: str, arm: str, size: int, which: int) -> str:
-    """Return the score of one seed."""
-    return numbers.score(cell_of(name, arm, size).scores[which], summary(name).metric)
-
-
-def spread(name: str, arm: str, size: int) -> str:
-    """Return the standard deviation over seeds."""
-    scores = list(cell_of(name, arm, size).scores.values())
-    return numbers.score(stdev(scores), summary(name).metric)
 
 
 def gain(name: str, arm: str, size: int, other: str | None = None) -> str:
@@ -325,22 +328,6 @@ def between(name: str, arm: str, size: int, other: str) -> tuple[str, str, str]:
     )
 
 
-def first_seeds(name: str, arm: str, size: int, n: int) -> str:
-    """Return the mean score of the first n seeds."""
-    scores = list(cell_of(name, arm, size).scores.values())[:n]
-    return numbers.score(fmean(scores), summary(name).metric)
-
-
-def lowest(name: str, arm: str, size: int) -> str:
-    """Return the lowest score of a seed."""
-    return numbers.score(min(cell_of(name, arm, size).scores.values()), summary(name).metric)
-
-
-def highest(name: str, arm: str, size: int) -> str:
-    """Return the highest score of a seed."""
-    return numbers.score(max(cell_of(name, arm, size).scores.values()), summary(name).metric)
-
-
 def smallest(name: str) -> str:
     """Return the smallest gain of an arm over its own shuffled control, at any size."""
     return numbers.score(min(_over_shuffled(name)), summary(name).metric)
@@ -383,8 +370,8 @@ def average(name: str, arm: str, size: int, metric: str) -> str:
 NAMES: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        *(mean, seed, spread, gain, signed, interval, p, saved, saved_interval, between, n_ahead),
-        *(average, first_seeds, lowest, highest, smallest, largest, trivial),
+        *(mean, gain, signed, interval, p, saved, saved_interval, between, n_ahead),
+        *(smallest, largest, trivial),
     )
 }
 

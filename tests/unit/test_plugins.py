@@ -37,7 +37,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
 def test_lupi_paper_is_a_plugin_like_any_other() -> None:
     assert find_task("translation").load.__module__.startswith("lupi_paper.")
     assert find_method("imagination").__module__.startswith("lupi_paper.")
-    assert {"paper/sizes", "tiny/sizes", "multi30k/en-de"} <= set(settings_names())
+    assert {"paper/sizes", "tiny/small-boxes", "multi30k/en-de"} <= set(settings_names())
     for group, names in plugins.IN_LUPI_PAPER.items():
         if group != "lupi.configs":
             assert set(names) <= set(plugins.plugins(group))
