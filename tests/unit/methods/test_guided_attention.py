@@ -9,8 +9,11 @@ from conftest import digits_task
 from lupi.comparison.settings import ComparisonSettings
 from lupi.core import Batch
 from lupi.errors import LupiError
+from lupi.methods.regions.guided_attention import _share_outside
 from lupi.methods.registry import build_method
 from lupi.networks.pooling import Attended, attention_of, teach
+from lupi.noise.sites import reading
+from made_reviews import text_task
 from reduced import losses_of
 
 SCORES = torch.tensor([[0.0, 0.0, math.log(2), 0.0, math.log(3)]])  # 4 places, then nowhere
@@ -102,3 +105,42 @@ def test_noise_leaves_the_region_alone() -> None:
                     module.p = 0.0
             losses.append(losses_of(method, batch._replace(xstar=region)).parts["task"].item())
         assert (losses[0] == pytest.approx(losses[1], rel=1e-4)) == same
+
+
+def test_suppression_is_the_share_of_the_squares_outside_the_region() -> None:
+    features = torch.tensor([[[[1.0, 2.0], [3.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]]])  # (1, 2, 2, 2)
+    region = torch.tensor([[[[0.0, 1.0], [0.0, 0.0]]]])
+    assert _share_outside(features, region).item() == pytest.approx(11 / 16)
+    words = torch.tensor([[[1.0, 1.0], [3.0, 1.0]]])  # (1, 2, 2): of two words
+    assert _share_outside(words, torch.tensor([[[1.0, 0.0]]])).item() == pytest.approx(10 / 12)
+    assert _share_outside(torch.zeros_like(words), torch.zeros(1, 1, 2)).item() == 0
+
+
+def test_features_learn_to_respond_to_the_region_alone() -> None:
+    """So that a student can find an object it has few examples of; texts have no such loss."""
+    shares = []
+    for suppression in (0.0, 3.0):
+        task = digits_task(pooling="both")
+        torch.manual_seed(0)
+        settings = {"suppression": suppression}
+        method = build_method("guided-attention", settings, task.network(), task).train()
+        optimizer = torch.optim.Adam(method.parameters(), lr=0.01)
+        batch = next(iter(task.splits(32, 0).train.batches(32)))
+        for _ in range(30):
+            optimizer.zero_grad()
+            losses_of(method, batch).total.backward()
+            optimizer.step()
+        assert batch.xstar is not None
+        with reading({"places": method.net.get_submodule("trunk.pool.places")}) as found:
+            method.eval().predict(batch.x)
+        shares.append(_share_outside(found["places"], batch.xstar).mean().item())
+    assert shares[1] < shares[0] - 0.1
+    task = digits_task(pooling="both")
+    usual = build_method("guided-attention", {}, task.network(), task)
+    assert "outside" in losses_of(usual, batch).parts
+    texts = text_task(40, network={"name": "cnn", "n_channels": 8, "pooling": "attention"})
+    texts = texts.for_run(20, 0)
+    of_words = build_method("guided-attention", {}, texts.network(), texts)
+    assert (
+        "outside" not in losses_of(of_words, next(iter(texts.splits(8, 0).train.batches(8)))).parts
+    )
