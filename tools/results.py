@@ -3,7 +3,8 @@
     python tools/results.py           rewrite the pages
     python tools/results.py --check   name the pages that would change, and exit with 1
 
-The scores are in docs/results/NAME.csv, what else a verdict needs in docs/results/comparisons.yaml.
+The scores are in docs/results/NAME.csv, what else a verdict needs in docs/results/comparisons.yaml;
+tools/add_result.py adds both from a comparison's records.
 A page holds two kinds of numbers. Tables and headlines stand between
 
     <!-- scores reviews -->  and  <!-- end -->
@@ -84,7 +85,7 @@ def summary(name: str) -> Summary:
             "collapsed": collapsed,
         }
         runs.append(RunRecord(plan, RESULTS, result))
-    settings = {"name": about["comparison"]}
+    settings = {"name": about["comparison"], "questions": about.get("questions", [])}
     design, looks = Design(**about["design"]), Looks(tuple(about["looks"]))
     return summarise(
         ComparisonRecord(RESULTS, settings, arms, metric, runs, design=design, looks=looks)
