@@ -306,7 +306,7 @@ COCO = (
 )
 IMAGE = (
     "from lupi.loaders.images.decode import *",
-    "with image_size_limit(): decode_image(path.read_bytes(), 64, 'crop')",
+    "decode_image(path.read_bytes(), 64, 'crop')",
 )
 STREAMED = (IMAGE[0], "decode_image(path.read_bytes(), 64, 'crop')")
 SHARD = (

@@ -22,7 +22,7 @@ from lupi.loaders.findings import Findings
 from lupi.loaders.images import regions
 from lupi.loaders.images.annotations.voc import read_voc
 from lupi.loaders.images.annotations.xml import BadXmlError
-from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
+from lupi.loaders.images.decode import BadImageError, decode_image
 from lupi.loaders.images.folder import ImageFolder
 from lupi.loaders.images.trees import open_tree
 from lupi.loaders.tables.settings import TableSettings
@@ -156,13 +156,11 @@ def read_xml(path: Path) -> None:
 
 
 def read_image(path: Path) -> None:
-    with image_size_limit():
-        decode_image(path.read_bytes(), 8, "crop")
+    decode_image(path.read_bytes(), 8, "crop")
 
 
 def read_mask(path: Path) -> None:
-    with image_size_limit():
-        regions.fit_mask(regions.read_mask(path.read_bytes(), (9, 12)), 8, "squash")
+    regions.fit_mask(regions.read_mask(path.read_bytes(), (9, 12)), 8, "squash")
 
 
 def read_boxes(path: Path) -> None:

@@ -12,7 +12,7 @@ from lupi.comparison.defaults import SMALLEST_SIZE, default_sizes, plain_name
 from lupi.errors import LupiError
 from lupi.facts import list_counts
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit, view_window
+from lupi.loaders.images.decode import BadImageError, decode_image, view_window
 from lupi.loaders.images.index import Index, Item
 from lupi.loaders.images.names import logical_path
 from lupi.loaders.images.regions import region_of
@@ -181,17 +181,16 @@ def preview(tree: Tree, items: Sequence[Item]) -> Preview:
     marked = [item for item in items if item.shapes or item.masks]
     some = np.linspace(0, len(marked) - 1, min(N_PREVIEW, len(marked))).astype(int)
     n_seen = n_lost = 0
-    with image_size_limit():
-        for item in (marked[i] for i in some):
-            try:
-                image = decode_image(tree.read(item.name), 8, "squash")
-                inside = region_of(item, image, tree)
-            except (BadImageError, OSError):
-                continue
-            n_seen += 1
-            left, top, right, bottom = map(round, view_window(image.width, image.height, "crop"))
-            total, kept = inside.sum(), inside[top:bottom, left:right].sum()
-            n_lost += bool(total and kept < (1 - LOST) * total)
+    for item in (marked[i] for i in some):
+        try:
+            image = decode_image(tree.read(item.name), 8, "squash")
+            inside = region_of(item, image, tree)
+        except (BadImageError, OSError):
+            continue
+        n_seen += 1
+        left, top, right, bottom = map(round, view_window(image.width, image.height, "crop"))
+        total, kept = inside.sum(), inside[top:bottom, left:right].sum()
+        n_lost += bool(total and kept < (1 - LOST) * total)
     return Preview(n_seen, n_lost)
 
 

@@ -20,7 +20,7 @@ from lupi.estimators.features import from_torch
 from lupi.estimators.network import ONE_CYCLE, ClassEstimator
 from lupi.loaders.division import Division
 from lupi.loaders.images.batches import Images
-from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
+from lupi.loaders.images.decode import BadImageError, decode_image
 from lupi.loaders.images.windows import Cropping
 from lupi.networks.backbones import maps_shape
 from lupi.networks.map_student import with_backbone
@@ -158,8 +158,7 @@ def read_images(X: Any, side: int) -> tuple[NDArray[np.uint8], list[tuple[int, i
     for i, image in enumerate(X):
         try:
             data = Path(image).read_bytes() if isinstance(image, str | Path) else _as_png(image)
-            with image_size_limit():
-                decoded = decode_image(data, side, "squash")
+            decoded = decode_image(data, side, "squash")
         except (BadImageError, LupiError, OSError, TypeError, ValueError) as error:
             raise LupiError(f"image {i} can't be read: {error}") from None
         pixels.append(decoded.pixels)

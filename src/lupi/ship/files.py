@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lupi.errors import LupiError
 from lupi.limits import read_regular
-from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
+from lupi.loaders.images.decode import BadImageError, decode_image
 from lupi.loaders.images.index import has_image_suffix
 from lupi.loaders.images.trees import MAX_FILE_BYTES
 from lupi.loaders.images.windows import Cropping
@@ -34,8 +34,7 @@ def encode_image(path: Path, how: ImageFiles) -> Tensor:
         data = read_regular(path, MAX_FILE_BYTES)
     except OSError as error:
         raise BadImageError(error.strerror or str(error)) from None
-    with image_size_limit():
-        pixels = torch.from_numpy(decode_image(data, how.stored_size, how.fit).pixels.copy())
+    pixels = torch.from_numpy(decode_image(data, how.stored_size, how.fit).pixels.copy())
     if how.n_channels == 1:
         pixels = pixels.float().mean(0, keepdim=True).round().byte()  # (1, S, S)
     cropping = Cropping(how.stored_size, how.image_size)

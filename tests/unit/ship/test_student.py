@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
 
@@ -234,3 +236,17 @@ def test_embeddings_of_numbers_are_shipped(tmp_path: Path) -> None:
     ]
     one, other = (student.outputs(student.encode(frame)) for student in students)
     assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_threads_may_share_a_student(tmp_path: Path) -> None:
+    run = image_run(tmp_path)
+    files = sorted((tmp_path / "pets").rglob("*.png")) * 2
+    for folder in (run, export(run, tmp_path / "graph", "onnx").folder):
+        student = lupi.load_student(folder)
+        expected, filters = [student.predict([file]) for file in files], list(warnings.filters)
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda file, s=student: s.predict([file]), files))
+        assert warnings.filters == filters
+        for (one,), (other,) in zip(expected, found, strict=True):
+            assert one["prediction"] == other["prediction"]
+            assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)

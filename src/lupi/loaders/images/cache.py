@@ -37,7 +37,6 @@ from lupi.loaders.images.decode import (
     BadImageError,
     Decoded,
     decode_image,
-    image_size_limit,
 )
 from lupi.loaders.images.index import ImageSelection, Item, Source
 from lupi.loaders.images.near_copies import copy_remarks, thumbnails
@@ -181,8 +180,7 @@ def _build(
     unfinished.mkdir()
     try:
         writer = _Writer(tree, unfinished, parts, classes, wanted, findings)
-        with image_size_limit():
-            sizes = {part: writer.write(decoding(parts, part, on_decoded)) for part in PARTS}
+        sizes = {part: writer.write(decoding(parts, part, on_decoded)) for part in PARTS}
         check_sizes(sizes, writer.y[: sizes["train"]], classes)
         writer.close()
         findings.remarks += writer.copy_remarks(sizes, held_out)

@@ -15,7 +15,7 @@ from torch import Tensor
 from lupi.errors import LupiError
 from lupi.files import write_whole
 from lupi.limits import read_regular
-from lupi.loaders.images.decode import BadImageError, decode_image, image_size_limit
+from lupi.loaders.images.decode import BadImageError, decode_image
 from lupi.unpack import read_arrays
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")
@@ -63,8 +63,7 @@ def write_vectors(
         for name in new[start : start + AT_ONCE]:
             problem = None
             try:
-                with image_size_limit():
-                    pixels[name] = decode_image(read_regular(folder / name), side, "crop").pixels
+                pixels[name] = decode_image(read_regular(folder / name), side, "crop").pixels
             except (BadImageError, OSError) as error:
                 problem = f"{name}: unreadable image: {error}"
             yield problem

@@ -24,7 +24,6 @@ from lupi.errors import LupiError
 from lupi.files import read_json, write_json, write_whole
 from lupi.loaders.findings import Findings, OnBad
 from lupi.loaders.images.cache import OnDecoded, check_sizes, read_image
-from lupi.loaders.images.decode import image_size_limit
 from lupi.loaders.images.index import ImageSelection, Item, Source
 from lupi.loaders.images.regions import boxes_of, with_annotation
 from lupi.loaders.images.shards.format import ABOUT, FORMAT, LIMITS, ROWS, choice_of, shard_name
@@ -161,10 +160,7 @@ def _write_shard(
     rows: list[Row] = []
 
     def write(temporary: Path) -> None:
-        with (
-            image_size_limit(),
-            tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as tar,
-        ):
+        with tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as tar:
             for n, (key, item) in enumerate(items.items()):
                 on_done(n)
                 read = read_image(tree, item.name, wanted, findings)
