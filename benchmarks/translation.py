@@ -103,7 +103,7 @@ def searched(task: Any) -> list[str]:
 
 
 def _search(net: nn.Module, task: Any) -> Callable[[], None]:
-    translator = Translator(net, task.run.source, task.run.target, beam=BEAM)
+    translator = Translator(net, task.run.source, task.run.target, task.run.settings)
     lines = searched(task)
 
     def search() -> None:

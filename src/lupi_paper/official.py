@@ -77,17 +77,11 @@ class HetDropoutOfficial(HetDropout):
         super().__init__(net, task, settings)
 
     def _layer(self, site: str, hstar: nn.Module | None) -> HeteroscedasticDropout:
-        layer = super()._layer(site, hstar)
-        official = OfficialNoise(
-            hstar,
-            beta=layer.beta,
-            budget="none",
-            missing=layer.missing,
-            draw=layer.draw,
-            layout=layer.layout,
-        )
-        official.relu = self.settings.relu
-        return official
+        s, layout = self.settings, self._shapes[site].layout
+        options: dict[str, Any] = {"missing": s.missing, "draw": s.draw, "layout": layout}
+        layer = OfficialNoise(hstar, beta=s.beta, budget="none", **options)
+        layer.relu = s.relu
+        return layer
 
 
 class InfoDropoutOfficial(InfoDropout):

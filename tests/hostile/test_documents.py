@@ -354,8 +354,7 @@ def test_changed_runs(table: Path, images: Path, data: st.DataObject) -> None:
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = write_texts(tmp_path_factory.mktemp("texts"))
     task = {"name": "translation", "root": root, "source": "en", "target": "de", "beam": 2}
-    pieces = {"vocabulary": "pieces", "vocabulary_size": 40}
-    raw = {"task": {**task, **pieces}, "network": {"n_units": 4}, "train": {"epochs": 1}}
+    raw = {"task": task, "network": {"n_units": 4}, "train": {"epochs": 1}}
     settings = run_from({**raw, "method": "no-xstar", "size": 20, "seed": 0})
     run(settings, root / settings.run_id)
     return root / settings.run_id
@@ -366,7 +365,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_changed_translators(translator: Path, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(shutil.copytree(translator, Path(temporary) / translator.name))
-        names = ["settings.json", "source.pieces.model", "target.pieces.model", STUDENT]
+        names = ["settings.json", "source.words.txt", "target.words.txt", STUDENT]
         path = folder / data.draw(st.sampled_from(names))
         if path.suffix == ".json":
             path.write_bytes(as_json(data.draw(changed_document(json.loads(path.read_text())))))

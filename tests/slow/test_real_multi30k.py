@@ -53,25 +53,3 @@ def test_texts_captions_and_partial_features() -> None:
     )
     assert features.finding_counts == {"training line without x*": 29_000 - 6993}
     assert features.for_run(29_000, 0).xstar_dim == 1280
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(find_multi30k() is None, reason="no shared/data/multi30k above the project")
-def test_raw_text_in_pieces() -> None:
-    root = find_multi30k()
-    assert root is not None
-    task = task_from(
-        {
-            "name": "translation",
-            "root": str(root / "task1/raw"),
-            "test": "test_2016_flickr",
-            "source": "de",
-            "target": "en",
-            "vocabulary": "pieces",
-            "vocabulary_size": 4000,
-            "tokenised": False,
-        },
-        {"n_units": 4},
-    )
-    assert len(task.splits(29_000, seed=0).train) == 29_000
-    assert task.xstar_dim == 0

@@ -14,7 +14,7 @@ def test_bounds(tmp_path: Path, here: Here) -> None:
     text = here("bounds")[1]
     assert "Proposition 2 is below Proposition 1 from n = 17 on." in text
     assert max(map(len, text.splitlines())) <= 80
-    assert (tmp_path / "runs/bounds.html").exists()
+    assert (tmp_path / "runs/bounds.svg").exists()
     document = json.loads(here("bounds", "--json", "--network", "small-vgg", "--out", "b.svg")[1])
     assert document["measured"]["log10_paths"] == pytest.approx(15.549, abs=0.01)
     assert document["constants"]["n_outputs"] == 10
@@ -55,7 +55,7 @@ def test_analyse_and_bounds_of_a_run(tmp_path: Path, here: Here) -> None:
     [
         (["bounds", "--set", "xi=1"], "Proposition 2 is stated for xi <= delta only"),
         (["bounds", "--set", "deltas=1"], "did you mean `delta`"),
-        (["bounds", "--out", "a.png"], "a name that ends in .html or .svg"),
+        (["bounds", "--out", "a.png"], "a name that ends in .svg"),
         (["bounds", "--network", "small-vgg", "--run", "."], "not both"),
         (["analyse", "."], "holds no finished run"),
     ],

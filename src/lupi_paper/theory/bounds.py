@@ -65,11 +65,11 @@ def proposition_1(
         epsilon: >= 0, diameter of a cell, in the same distance.
         delta: in (0, 1), the probability that the bound fails.
     """
-    _check("max_loss", max_loss, above=0)
-    _check("log_cover", log_cover, least=0)
-    _check("lipschitz", lipschitz, least=0)
-    _check("epsilon", epsilon, least=0)
-    _check("delta", delta, above=0, below=1)
+    _check("max_loss", max_loss, max_loss > 0, "above 0")
+    _check("log_cover", log_cover, log_cover >= 0, "0 or more")
+    _check("lipschitz", lipschitz, lipschitz >= 0, "0 or more")
+    _check("epsilon", epsilon, epsilon >= 0, "0 or more")
+    _check("delta", delta, 0 < delta < 1, "above 0 and below 1")
     log_cells = math.log(2 * math.log(2)) + log_cover
     log_sure = _log(2 * math.log(1 / delta))
     log_slow = math.log(max_loss) + 0.5 * float(np.logaddexp(log_cells, log_sure))
@@ -97,14 +97,14 @@ def proposition_2(
         epsilon_y: >= 0, deviation of the sampled labels from their distribution.
         delta: in (0, 1), the probability that the bound fails.
     """
-    _check("n_outputs", n_outputs, least=1)
-    _check("log_paths", log_paths, least=0)
+    _check("n_outputs", n_outputs, n_outputs >= 1, "1 or more")
+    _check("log_paths", log_paths, log_paths >= 0, "0 or more")
     if math.isnan(log_path_norm) or log_path_norm == math.inf:
         raise LupiError(f"log_path_norm: got {log_path_norm}, expected the log of a finite norm")
-    _check("xi", xi, least=0)
-    _check("max_output", max_output, above=0)
-    _check("epsilon_y", epsilon_y, least=0)
-    _check("delta", delta, above=0, below=1)
+    _check("xi", xi, xi >= 0, "0 or more")
+    _check("max_output", max_output, max_output > 0, "above 0")
+    _check("epsilon_y", epsilon_y, epsilon_y >= 0, "0 or more")
+    _check("delta", delta, 0 < delta < 1, "above 0 and below 1")
     if xi > delta:
         raise LupiError(
             f"xi: got {xi:g} with delta {delta:g}; Proposition 2 is stated for xi <= delta only. "
@@ -124,9 +124,9 @@ def bernstein(*, loss_std: float, max_loss: float, delta: float) -> Bound:
         max_loss: L > 0, the largest distance of a loss from its mean.
         delta: in (0, 1), the probability that the bound fails.
     """
-    _check("loss_std", loss_std, least=0)
-    _check("max_loss", max_loss, above=0)
-    _check("delta", delta, above=0, below=1)
+    _check("loss_std", loss_std, loss_std >= 0, "0 or more")
+    _check("max_loss", max_loss, max_loss > 0, "above 0")
+    _check("delta", delta, 0 < delta < 1, "above 0 and below 1")
     sure = math.log(2 / delta)
     slow, fast = loss_std * math.sqrt(2 * sure), 2 * max_loss * sure / 3
     return Bound(((0.5, _log(slow)), (1.0, _log(fast))))
@@ -167,25 +167,7 @@ def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
 
 
-def _check(
-    name: str,
-    value: float,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-) -> None:
+def _check(name: str, value: float, fits: bool, domain: str) -> None:
     """Raise an error if a constant is outside its domain."""
-    fits = (
-        math.isfinite(value)
-        and (least is None or value >= least)
-        and (above is None or value > above)
-        and (below is None or value < below)
-    )
-    if not fits:
-        limits = [
-            *([f"{least:g} or more"] if least is not None else []),
-            *([f"above {above:g}"] if above is not None else []),
-            *([f"below {below:g}"] if below is not None else []),
-        ]
-        raise LupiError(f"{name}: got {value}, expected a finite number {' and '.join(limits)}")
+    if not (fits and math.isfinite(value)):
+        raise LupiError(f"{name}: got {value}, expected a finite number {domain}")

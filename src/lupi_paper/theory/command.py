@@ -33,9 +33,7 @@ def bounds(
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Also simulate the oracle (a few seconds).")
     ] = False,
-    out: Annotated[
-        Path, typer.Option(help="File to write: .html, or .svg for the figure only.")
-    ] = Path("runs/bounds.html"),
+    out: Annotated[Path, typer.Option(help="Figure to write: .svg.")] = Path("runs/bounds.svg"),
     as_json: Json = False,
 ) -> None:
     """Print the bounds of Propositions 1 and 2 by n, and where they cross.
@@ -50,7 +48,7 @@ def bounds(
     from lupi.settings import override
     from lupi_paper.theory.bounds import where_below
     from lupi_paper.theory.curves import BoundSettings, make_bounds, to_json
-    from lupi_paper.theory.sheet import (
+    from lupi_paper.theory.drawings import (
         bounds_rows,
         crossover_words,
         simulation_table,
@@ -60,8 +58,8 @@ def bounds(
 
     if network and run:
         raise LupiError("use either --network or --run, not both")
-    if out.suffix not in (".html", ".svg"):
-        raise LupiError(f"--out: got {out}, expected a name that ends in .html or .svg")
+    if out.suffix != ".svg":
+        raise LupiError(f"--out: got {out}, expected a name that ends in .svg")
     measured: dict[str, Any] = {}
     if network:
         measured = _of_network(network)
@@ -79,7 +77,7 @@ def bounds(
     curves = make_bounds(constants)
     words.append(crossover_words(where_below(curves["Proposition 2"], curves["Proposition 1"])))
     ways = run_simulation(constants.simulation) if simulate else []
-    write_bounds(out, words, constants, ways)
+    write_bounds(out, constants, ways)
     if as_json:
         document = {**to_json(constants), "measured": measured}
         if simulate:

@@ -31,18 +31,17 @@ def find_meteor(language: str) -> Path:
 
 
 def score_meteor(
-    lines: Sequence[str], references: Sequence[str], language: str, tokenised: bool
+    lines: Sequence[str], references: Sequence[str], language: str
 ) -> tuple[float, str]:
     """Return the score, from 0 to 100, and the signature that says how it was computed."""
     modules = "exact stem synonym paraphrase" if language == "en" else "exact stem"
-    case = "-lower" if tokenised else "-norm"
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("lines", "references")]
         for path, texts in zip(paths, (lines, references), strict=True):
             path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
         command = ["java", "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", find_meteor(language), *paths]
         done = subprocess.run(
-            [*map(str, command), "-l", language, "-m", modules, case, "-q"],
+            [*map(str, command), "-l", language, "-m", modules, "-lower", "-q"],
             capture_output=True,
             text=True,
             check=False,
@@ -51,4 +50,4 @@ def score_meteor(
         score = 100 * float(done.stdout.split()[-1])
     except (IndexError, ValueError):
         raise LupiError(f"METEOR gave no score:\n{done.stderr[-2000:]}") from None
-    return score, f"version:1.5|lang:{language}|modules:{modules}|{case.removeprefix('-')}"
+    return score, f"version:1.5|lang:{language}|modules:{modules}|lower"

@@ -10,8 +10,8 @@ from lupi.records import STUDENT, find_run
 from lupi.train.checkpoint import load_weights
 from lupi.train.settings import RunSettings
 from lupi_paper.translation.settings import TranslationNetworkSettings, TranslationSettings
-from lupi_paper.translation.text.vocabulary import load_vocabulary
-from lupi_paper.translation.translator import Translator, build_network, build_translator
+from lupi_paper.translation.text.vocabulary import Vocabulary
+from lupi_paper.translation.translator import Translator, build_network
 
 
 def load_translator(folder: Path, beam: int | None = None) -> Translator:
@@ -30,7 +30,7 @@ def load_translator(folder: Path, beam: int | None = None) -> Translator:
     if not (folder / STUDENT).exists():
         raise LupiError(f"{folder} has no student: the run diverged before its first validation")
     settings = run.task if beam is None else run.task.model_copy(update={"beam": beam})
-    source, target = load_vocabulary(folder, "source"), load_vocabulary(folder, "target")
+    source, target = Vocabulary.load(folder, "source"), Vocabulary.load(folder, "target")
     weights = load_weights(folder / STUDENT)
     assert isinstance(run.network, TranslationNetworkSettings)
     with uninitialised():
@@ -40,4 +40,4 @@ def load_translator(folder: Path, beam: int | None = None) -> Translator:
         net.float()
     except RuntimeError:
         raise LupiError(f"{folder / STUDENT} holds another network than the settings say") from None
-    return build_translator(net, source, target, settings)
+    return Translator(net, source, target, settings)

@@ -4,22 +4,19 @@ from collections.abc import Sequence
 
 
 def score_lines(
-    lines: Sequence[str], references: Sequence[str], tokenised: bool
+    lines: Sequence[str], references: Sequence[str]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """Return scores and signatures.
+    """Return scores and signatures of tokenised text.
 
-    `bleu` of tokenised text counts its tokens as they stand, lower-cased: what papers on Multi30K
-    report. Of other text it is sacrebleu's default, cased, beside `bleu_lc`, lower-cased.
+    BLEU counts tokens as they stand, lower-cased: what papers on Multi30K report.
     """
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
-    metrics: dict[str, BLEU | CHRF] = {"chrf": CHRF(lowercase=tokenised)}
-    if tokenised:
-        metrics["bleu"] = BLEU(lowercase=True, tokenize="none", force=True)
-    else:
-        metrics["bleu"] = BLEU()
-        metrics["bleu_lc"] = BLEU(lowercase=True)
+    metrics: dict[str, BLEU | CHRF] = {
+        "chrf": CHRF(lowercase=True),
+        "bleu": BLEU(lowercase=True, tokenize="none", force=True),
+    }
     scores = {
         name: float(metric.corpus_score(list(lines), [list(references)]).score)
         for name, metric in metrics.items()

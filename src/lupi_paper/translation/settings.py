@@ -36,17 +36,12 @@ class TranslationSettings(TaskSettings):
     """File that names the image of each line, where `xstar` has vectors by name."""
     xstar_dims: int = Field(128, ge=1, le=4096)
     """Dimensions that captions become."""
-    vocabulary: Literal["words", "pieces"] = "words"
-    """`words` between spaces, or sentencepiece's `pieces`."""
     vocabulary_size: int = Field(30_000, ge=16)
-    """Maximum number of words, or pieces, of each language."""
+    """Maximum number of words of each language."""
     min_count: int = Field(2, ge=1)
     """Minimum number of occurrences of a word in training lines; rarer words are unknown."""
     max_tokens: int = Field(100, ge=1, le=1000)
     """Maximum number of words of a training sentence; `lupi translate` truncates longer ones."""
-    tokenised: bool = True
-    """The texts are tokenised: BLEU counts their tokens as they stand, lower-cased. Otherwise
-    sacrebleu's own, cased."""
     label_smoothing: float = Field(0.0, ge=0, lt=1)
     """Label smoothing in the training loss."""
     beam: int = Field(12, ge=1, le=100)

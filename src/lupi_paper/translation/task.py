@@ -43,8 +43,8 @@ from lupi_paper.translation.settings import TranslationNetworkSettings, Translat
 from lupi_paper.translation.text.parallel_text import Pairs, is_blank, read_pairs, split_name
 from lupi_paper.translation.text.sentence_vectors import VectorFiles, Vectors
 from lupi_paper.translation.text.sentences import Ids, SentenceSplit, to_learn
-from lupi_paper.translation.text.vocabulary import PAD, Vocabulary, learn_pieces, learn_words
-from lupi_paper.translation.translator import build_network, build_translator
+from lupi_paper.translation.text.vocabulary import PAD, Vocabulary
+from lupi_paper.translation.translator import Translator, build_network
 
 
 def load_translation(settings: TranslationSettings, network: TranslationNetworkSettings) -> Task:
@@ -80,7 +80,6 @@ class Tokens(Outcome):
     references: tuple[str, ...] = ()
     """Translations of the test lines."""
     smoothing: float = 0.0
-    tokenised: bool = True
 
     @property
     def output_kind(self) -> OutputKind:
@@ -123,7 +122,7 @@ class Tokens(Outcome):
         truth = torch.cat([b.y.flatten() for b in test.batches(256)])
         truth = truth[truth != PAD]
         lines = [self._known.decode(sentence[:-1])] * len(self.references)
-        scores, _ = score_lines(lines, list(self.references), self.tokenised)
+        scores, _ = score_lines(lines, list(self.references))
         return {"accuracy": (truth == tokens.argmax()).float().mean().item(), **scores}
 
     def is_uninformative(self, output: Tensor) -> bool:
@@ -221,7 +220,9 @@ class TranslationRun(RunRows):
         train = lines.pairs["train"]
         text = {part: (pairs.source, pairs.target) for part, pairs in lines.pairs.items()}
         text["train"] = [train.source[i] for i in rows], [train.target[i] for i in rows]
-        self.source, self.target = (_learn(some, s) for some in text["train"])
+        self.source, self.target = (
+            Vocabulary.learn(some, s.min_count, s.vocabulary_size) for some in text["train"]
+        )
         self._ids: dict[Part, tuple[list[Ids], list[Ids]]] = {
             part: (
                 [self.source.encode(line) for line in source],
@@ -236,7 +237,6 @@ class TranslationRun(RunRows):
             target=self.target,
             references=references,
             smoothing=s.label_smoothing,
-            tokenised=s.tokenised,
         )
 
     def _xstar(self, part: Part) -> Vectors:
@@ -284,25 +284,17 @@ class TranslationRun(RunRows):
         shown = [batch.x[2:] for batch in split.batches(256)]
         beside = [torch.cat(columns) for columns in zip(*shown, strict=True)]
         pairs, s = self._pairs[part], self.settings
-        translator = build_translator(net, self.source, self.target, s)
+        translator = Translator(net, self.source, self.target, s)
         lines = translator.translate(pairs.source, *beside)
-        scores, signatures = score_lines(lines, pairs.target, s.tokenised)
+        scores, signatures = score_lines(lines, pairs.target)
         if s.meteor:
-            scores["meteor"], signatures["meteor"] = score_meteor(
-                lines, pairs.target, s.target, s.tokenised
-            )
+            scores["meteor"], signatures["meteor"] = score_meteor(lines, pairs.target, s.target)
         return Generated(lines, scores, signatures)
 
     def save(self, folder: Path) -> None:
         """Write the vocabularies."""
         self.source.save(folder, "source")
         self.target.save(folder, "target")
-
-
-def _learn(lines: list[str], settings: TranslationSettings) -> Vocabulary:
-    if settings.vocabulary == "pieces":
-        return learn_pieces(lines, settings.vocabulary_size)
-    return learn_words(lines, settings.min_count, settings.vocabulary_size)
 
 
 def _unpadded(y: Tensor) -> list[Ids]:

@@ -22,11 +22,7 @@ class Translator:
         net: a `Seq2Seq`, or a network that encodes and decodes like one.
         source: vocabulary of what it reads.
         target: vocabulary of what it writes.
-        max_tokens: a longer sentence is cut there.
-        beam: hypotheses of each sentence.
-        length_norm: see `beam_search`.
-        replace_unknown: write the source's token that attention saw most of where the network
-            writes an unknown one.
+        settings: of the search.
     """
 
     def __init__(
@@ -34,14 +30,12 @@ class Translator:
         net: nn.Module,
         source: Vocabulary,
         target: Vocabulary,
-        max_tokens: int = 100,
-        beam: int = 12,
-        length_norm: float = 1.0,
-        replace_unknown: bool = True,
+        settings: TranslationSettings,
     ) -> None:
         self.net: Any = net.eval()
-        self.source, self.target, self.max_tokens = source, target, max_tokens
-        self.beam, self.length_norm, self.replace_unknown = beam, length_norm, replace_unknown
+        self.source, self.target, self.settings = source, target, settings
+        self.max_tokens = settings.max_tokens
+        """A longer sentence is cut there."""
 
     def is_cut(self, line: str) -> bool:
         """Return whether a line is too long to be translated completely."""
@@ -80,14 +74,14 @@ class Translator:
             start=START,
             end=END,
             never=(PAD, START),
-            width=self.beam,
-            length_norm=self.length_norm,
+            width=self.settings.beam,
+            length_norm=self.settings.length_norm,
         )
         translations = []
         for line, hypothesis in zip(lines, hypotheses, strict=True):
             instead = None
-            if self.replace_unknown:
-                tokens = self.source.tokens(line)[: self.max_tokens]
+            if self.settings.replace_unknown:
+                tokens = line.split()[: self.max_tokens]
                 n_padding = x[0].shape[1] - len(tokens) - 1  # the last is the end
                 instead = [tokens[place - n_padding] for place in hypothesis.seen]
             translations.append(self.target.decode(hypothesis.words, instead))
@@ -97,18 +91,3 @@ class Translator:
 def build_network(settings: TranslationNetworkSettings, n_source: int, n_target: int) -> Seq2Seq:
     """Build a student for vocabularies of these sizes."""
     return Seq2Seq(n_source, n_target, **settings.model_dump())
-
-
-def build_translator(
-    net: nn.Module, source: Vocabulary, target: Vocabulary, settings: TranslationSettings
-) -> Translator:
-    """Return a translator for a network, vocabularies and settings."""
-    return Translator(
-        net,
-        source,
-        target,
-        max_tokens=settings.max_tokens,
-        beam=settings.beam,
-        length_norm=settings.length_norm,
-        replace_unknown=settings.replace_unknown,
-    )

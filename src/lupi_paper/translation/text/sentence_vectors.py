@@ -93,10 +93,6 @@ class VectorFiles:
         has = np.array([not is_blank(line) for line in captions])
         return Vectors(encode(captions), has, 0)
 
-    def path(self, split: str) -> Path:
-        """Return the file of a split."""
-        return file_of(self._template, split)
-
     def _read(self, split: str, n_lines: int, alone: bool) -> Vectors:
         path = file_of(self._template, split)
         arrays = _arrays(path)
@@ -147,8 +143,8 @@ class FittedVectors:
         vectors = self._files.read(split, n_lines, self._encode)
         if (n_dims := vectors.values.shape[1]) != self.n_dims:
             raise LupiError(
-                f"task.xstar: {self._files.path(split)} has vectors of {n_dims} dimensions, "
-                f"those of training lines have {self.n_dims}"
+                f"task.xstar: the file of {split} has vectors of {n_dims} dimensions, those of "
+                f"training lines have {self.n_dims}"
             )
         return self._standardised(vectors)
 

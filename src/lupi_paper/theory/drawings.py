@@ -1,4 +1,4 @@
-"""The page of `lupi bounds`: bounds and the simulation of the oracle."""
+"""What `lupi bounds` shows: bounds and the simulation of the oracle, as tables and figures."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,6 @@ from lupi.files import write_text
 from lupi.report.figures.line_chart import LINE_DASHES, Axis, Line, line_chart
 from lupi.report.figures.styles import NEUTRAL, PALETTE
 from lupi.report.numbers import plain
-from lupi.report.sheets.sheet import Section, render_sheet
 from lupi_paper.theory.bounds import Bound
 from lupi_paper.theory.curves import BoundSettings, make_bounds
 from lupi_paper.theory.simulation import EstimatorRisk
@@ -107,40 +106,9 @@ def _count(log_n: float) -> str:
     return f"{math.ceil(10**log10):,}" if log10 < 9 else f"10^{log10:.1f}"
 
 
-def write_bounds(
-    path: Path, words: Sequence[str], constants: BoundSettings, ways: Sequence[EstimatorRisk]
-) -> None:
-    """Write a page or, if the name ends in .svg, the drawings (the simulation to another file)."""
-    curves, sizes = make_bounds(constants), constants.simulation.sizes
-    drawing = draw_bounds(curves, constants.sizes)
-    simulated = draw_simulation(sizes, ways) if ways else ""
-    if path.suffix == ".svg":
-        write_text(path, drawing)
-        if simulated:
-            write_text(path.with_name(f"{path.stem}-oracle.svg"), simulated)
-        return
-    sections = [
-        Section(
-            "Bounds on the generalisation gap",
-            words=(
-                "Each curve is an upper bound, in units of the loss, on the difference between "
-                "the mean loss of n training rows and the expected loss. Propositions 1 and 2 are "
-                "stated as in the paper; Bernstein's inequality holds for a network chosen "
-                "independently of these rows.",
-            ),
-            drawing=drawing,
-            head=("n", *curves),
-            rows=bounds_rows(curves, constants.sizes),
-        )
-    ]
-    if simulated:
-        head, rows = simulation_table(sizes, ways)
-        about = (
-            "y = w·x + s·noise, where x* is the standard deviation s of each row's noise. The risk "
-            "is the mean absolute difference between the prediction and the noise-free target. "
-            "Bands and intervals are 95 % bootstrap intervals over the simulated problems; slopes "
-            "are of log risk by log n."
-        )
-        title = "Simulation of the oracle"
-        sections.append(Section(title, (about,), simulated, head=head, rows=rows))
-    write_text(path, render_sheet("Theoretical bounds", words, sections))
+def write_bounds(path: Path, constants: BoundSettings, ways: Sequence[EstimatorRisk]) -> None:
+    """Write the figure of the bounds, and that of the simulation to NAME-oracle.svg."""
+    write_text(path, draw_bounds(make_bounds(constants), constants.sizes))
+    if ways:
+        oracle = path.with_name(f"{path.stem}-oracle.svg")
+        write_text(oracle, draw_simulation(constants.simulation.sizes, ways))
