@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from lupi.core import Batch, Method
-from lupi.train.loop import Part, reduce
+from lupi.train.batch_loss import Part, reduce
 from lupi.train.optimizers import Optimizer
 from lupi.train.settings import TrainSettings
 

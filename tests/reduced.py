@@ -1,7 +1,7 @@
 """The losses of a method on a batch, as training sees them."""
 
 from lupi.core import Batch, Method
-from lupi.train.loop import Part, Reduced, TrainingLoss
+from lupi.train.batch_loss import Part, Reduced, TrainingLoss
 
 
 def losses_of(method: Method, batch: Batch) -> Reduced:

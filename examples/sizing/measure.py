@@ -33,7 +33,7 @@ from lupi.records import write_json
 from lupi.settings import merge, read_yaml
 from lupi.tasks.images.image import task_of_images
 from lupi.tasks.images.network import ImageNetworkSettings
-from lupi.train.loop import Part, reduce
+from lupi.train.batch_loss import Part, reduce
 
 SIDE, N_CLASSES, BATCH, STORED, TURNS = 224, 1000, 2, 256, 5
 

@@ -14,7 +14,7 @@ from torch import Tensor, distributed, nn
 from lupi.core import Batch, Method, Task
 from lupi.methods.registry import build_method
 from lupi.tasks.registry import build_task
-from lupi.train.loop import TrainingLoss, cut
+from lupi.train.batch_loss import TrainingLoss, cut
 from lupi.train.processes import Processes, start_processes
 from lupi.train.run import run
 from lupi.train.settings import RunSettings, TrainSettings

@@ -14,31 +14,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
 
-from lupi.core import (
-    Batch,
-    Losses,
-    Method,
-    RowLoss,
-    Split,
-    Splits,
-    Stage,
-    Task,
-    derive_seed,
-    seed_torch,
-)
-from lupi.core.batch import over_rows
-from lupi.errors import LupiError
+from lupi.core import Batch, Method, Split, Splits, Stage, Task, derive_seed, seed_torch
 from lupi.noise.batchnorm import reestimate
 from lupi.records import Metric
+from lupi.train.batch_loss import TrainingLoss, cut
 from lupi.train.checkpoint import TrainingFiles
 from lupi.train.evaluate import compute_outputs, describe_noise
 from lupi.train.optimizers import Optimizer
 from lupi.train.processes import Processes
+from lupi.train.schedule import Schedule
 from lupi.train.settings import Keep, TrainSettings
 
 Row = dict[str, Any]
@@ -159,57 +147,6 @@ class State:
             self.best_epoch = row["epoch"]
         self.scores.append(score)
         return is_kept
-
-
-@dataclass(slots=True)
-class Schedule:
-    """The learning rate of the next epoch.
-
-    It depends on settings and `scores` only, so a resumed run continues exactly as before.
-    """
-
-    settings: TrainSettings
-    scores: list[float] = field(default_factory=list)
-    """Validation score of each finished epoch; higher is better."""
-
-    @property
-    def lr(self) -> float:
-        """The learning rate for the next epoch."""
-        s, epoch = self.settings, len(self.scores) + 1
-        if s.schedule == "adaptive":
-            return s.lr * 0.1 ** self._decays()
-        if s.schedule == "fixed":
-            return s.lr * 0.1 ** ((epoch - 1) // s.step_epochs)
-        if s.schedule == "halving":
-            return s.lr * 0.5 ** max(0, epoch - 8)
-        if s.schedule == "one-cycle":
-            return s.lr * _one_cycle(epoch, s.epochs)
-        return s.lr
-
-    @property
-    def finished(self) -> bool:
-        """Whether training ends here."""
-        s = self.settings
-        if len(self.scores) >= s.epochs:
-            return True
-        return s.schedule == "adaptive" and self._decays() > s.n_decays
-
-    def _decays(self) -> int:
-        """Count the times `patience` epochs passed without a better score."""
-        best, waited, decays = float("-inf"), 0, 0
-        for score in self.scores:
-            best, waited = (score, 0) if score > best else (best, waited + 1)
-            if waited == self.settings.patience:
-                decays, waited = decays + 1, 0
-        return decays
-
-
-def _one_cycle(epoch: int, n_epochs: int) -> float:
-    """Return a factor that rises linearly for a third of training, then falls as a cosine."""
-    n_rising = max(1, round(n_epochs / 3))
-    if epoch <= n_rising:
-        return epoch / n_rising
-    return (1 + math.cos(math.pi * (epoch - n_rising) / (n_epochs - n_rising + 1))) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,84 +284,3 @@ def _batches(train: Split, settings: TrainSettings, order: torch.Generator) -> I
         split.batches(settings.batch_size, shuffle=order) for split in passes
     )
     return islice(batches, settings.steps_per_epoch)
-
-
-class Part(NamedTuple):
-    """Some rows of a batch, and their share of it."""
-
-    batch: Batch
-    share: float = 1.0
-    """Fraction of the rows of the whole batch."""
-    xstar_share: float = 1.0
-    """Fraction of those of its rows that have x*."""
-
-
-def cut(batch: Batch, n_passes: int = 1, n_processes: int = 1, rank: int = 0) -> list[Part]:
-    """Return the parts of a batch that a process passes: `n_passes` at most.
-
-    Each pass takes a block of rows, and each process a block of those. A process without a row
-    passes the first one with a share of 0, because the others wait for its gradients.
-    """
-    if n_passes == n_processes == 1:
-        return [Part(batch)]
-    n = len(batch.y)
-    has = None if batch.xstar is None else batch.privileged()[1]
-    n_passes = min(n_passes, n)
-    edges = [n * i // (n_passes * n_processes) for i in range(n_passes * n_processes + 1)]
-    parts = []
-    for i in range(rank, n_passes * n_processes, n_processes):
-        rows = slice(edges[i], edges[i + 1])
-        share = (rows.stop - rows.start) / n
-        xstar_share = 1.0 if has is None else (has[rows].sum() / has.sum().clamp(min=1)).item()
-        part = batch.select(rows if share else slice(1))
-        if batch.n_targets is not None:
-            part = part._replace(n_targets=batch.n_targets * len(part.y) / n)
-        parts.append(Part(part, share, xstar_share))
-    return parts
-
-
-class Reduced(NamedTuple):
-    """What a part contributes to the loss of its batch."""
-
-    total: Tensor
-    parts: dict[str, Tensor]
-    """Each loss by name, detached; their sum is the total."""
-
-
-class TrainingLoss(nn.Module):
-    """The module that training calls: the losses of a method on a part of a batch, reduced."""
-
-    def __init__(self, method: Method) -> None:
-        super().__init__()
-        self.method = method
-
-    def forward(self, part: Part) -> Reduced:
-        """Return the reduced losses."""
-        total, losses = reduce(self.method.loss(part.batch), part)
-        if not total.requires_grad:  # no row has x*, but other processes wait for gradients
-            learning = (weight for weight in self.method.parameters() if weight.requires_grad)
-            total = total + 0 * next(learning).sum()
-        return Reduced(total, losses)
-
-
-def reduce(losses: Losses, part: Part) -> Reduced:
-    """Return the weighted sum of all losses, each averaged over the rows it is about."""
-    means = {name: _mean(name, loss, part) for name, loss in losses.items()}
-    first, *others = means.values()
-    return Reduced(sum(others, first), {name: mean.detach() for name, mean in means.items()})
-
-
-def _mean(name: str, loss: RowLoss, part: Part) -> Tensor:
-    values, batch = loss.values, part.batch
-    if batch.weights is not None:
-        if not values.dim():
-            raise LupiError(
-                f"the loss {name!r} is a mean over rows, so rows can't have weights: return a "
-                "value for each row, or train without weights"
-            )
-        weights = batch.weights[batch.privileged()[1]] if loss.only_xstar else batch.weights
-        values = values * over_rows(weights, values).to(values.dtype)
-    if values.dim():
-        values = values.mean() if len(values) else values.sum()
-    factor = loss.weight * (part.xstar_share if loss.only_xstar else part.share)
-    return values if factor == 1 else factor * values

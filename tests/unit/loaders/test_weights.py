@@ -11,7 +11,7 @@ from lupi.core import Batch, RowLoss, Task
 from lupi.errors import LupiError
 from lupi.tasks.table import TableRun, TableTask
 from lupi.tasks.table_network import TableNetworkSettings
-from lupi.train.loop import Part, reduce
+from lupi.train.batch_loss import Part, reduce
 from made_table import HEADER, rows, settings_of, write_csv
 
 

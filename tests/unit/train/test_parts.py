@@ -8,7 +8,7 @@ import torch
 from conftest import VectorTask
 from lupi.core import Batch, Losses, RowLoss
 from lupi.methods.registry import build_method
-from lupi.train.loop import Part, TrainingLoss, cut, reduce
+from lupi.train.batch_loss import Part, TrainingLoss, cut, reduce
 
 N = 11
 HAS = torch.tensor([1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0], dtype=torch.bool)

@@ -1,6 +1,6 @@
 import pytest
 
-from lupi.train.loop import Schedule
+from lupi.train.schedule import Schedule
 from lupi.train.settings import TrainSettings
 
 
