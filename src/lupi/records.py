@@ -1,19 +1,7 @@
 """Records of comparisons and runs on disk: write and read them. Does not import torch.
 
-    runs/<comparison>/comparison.json        resolved settings, arms, metric, planned runs, warnings
-                                             about the data; what tuning tries and what it chose
-    runs/<comparison>/confirmation/          the same for the fresh seeds of --confirm
-    runs/<comparison>/<run id>/settings.json resolved settings of the run
-                               metrics.jsonl one row per epoch, appended
-                               result.json   written whole, then renamed: the run is finished
-                               environment.json  machine and versions (not part of the result)
-                               preprocessing.json  how new rows or files become x
-                               samples.npz   a few images with their variance maps, if any
-                               samples.json  a few texts with the variance at their words, if any
-                               failure.txt   traceback of the last attempt, if it failed
-                               checkpoint/   weights
-
-Files are complete even if a process is killed at any moment: see `lupi.files`.
+ARCHITECTURE.md lists the files. They are complete even if a process is killed at any moment: see
+`lupi.files`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -188,12 +176,19 @@ def write_comparison(
     write_json(folder / "comparison.json", document)
 
 
+class _Given(BaseModel):
+    """Settings of a comparison whose types are checked when they are read."""
+
+    task: dict[str, Any] = {}
+    questions: list[Any] | None = None
+
+
 class _Planned(BaseModel):
     """Expected content of comparison.json."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    settings: dict[str, Any]
+    settings: _Given
     arms: list[Arm]
     metric: Metric
     runs: list[PlannedRun]
@@ -237,21 +232,18 @@ def read_comparison(folder: Path) -> ComparisonRecord:
     try:
         planned = _Planned.model_validate(document)
         its_trials = planned_trials(planned.candidates)
-    except ValidationError as error:
-        raise DamagedRecordError(
-            f"{path} is not a comparison record: {first_error(error)}"
-        ) from None
-    except ValueError:
-        raise DamagedRecordError(
-            f"{path} is not a comparison record: a trial has no seed"
-        ) from None
+    except ValueError as error:
+        reason = "a trial has no seed"
+        if isinstance(error, ValidationError):
+            reason = first_error(error)
+        raise DamagedRecordError(f"{path} is not a comparison record: {reason}") from None
     warnings = planned.warnings
     runs = read_runs(folder, planned.runs, warnings)
     trials = read_runs(folder, its_trials, warnings)
     task = _check_belonging(runs, {arm.name: arm for arm in planned.arms}, warnings)
     return ComparisonRecord(
         folder,
-        planned.settings,
+        document["settings"],
         planned.arms,
         planned.metric,
         runs,

@@ -76,6 +76,8 @@ def test_an_unreadable_result_counts_as_unfinished_and_is_named(
         ("{", "can't be read as a record"),
         ('{"format": 99}', "has record format 99, this lupi reads 1"),
         ('{"format": 1}', "is not a comparison record"),
+        ('{"format": 1, "settings": {"task": null}}', "settings.task: Input should be"),
+        ('{"format": 1, "settings": {"questions": 1}}', "settings.questions: Input should be"),
     ],
 )
 def test_foreign_comparisons_are_refused(tmp_path: Path, content: str, message: str) -> None:

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from lupi import __version__
-from lupi.errors import LupiError
 from lupi.escapes import markdown_code, markdown_text
 from lupi.methods.registry import find_method
-from lupi.records import read_comparison, read_result
+from lupi.records import read_result
 from lupi.ship.description import Description
+from lupi.ship.pick import Judged, judge_run
 from lupi.ship.refit import Refitted
 from lupi.train.settings import RunSettings
-from lupi.verdict.results import Cell, Summary
-from lupi.verdict.summary import summarise
 from lupi.verdict.units import count, difference, interval
 
 
@@ -31,8 +29,8 @@ def model_card(
 ) -> str:
     """Return the model card of a run's student, in Markdown."""
     result = read_result(run_folder)
-    judged = _comparison_of(run_folder if refitted is None else refitted.picked.folder)
-    name = judged[0].comparison if judged else settings.task.name
+    judged = judge_run(run_folder) if refitted is None else refitted.judged
+    name = judged.summary.comparison if judged else settings.task.name
     sections = {
         "Training": [*_training(settings), *_pretrained(description)],
         "Evidence": [
@@ -160,7 +158,7 @@ def _expected(refitted: Refitted) -> Iterator[str]:
     )
 
 
-def _verdict(judged: tuple[Summary, str, Cell] | None) -> Iterator[str]:
+def _verdict(judged: Judged | None) -> Iterator[str]:
     if judged is None:
         yield "This run is not part of a comparison, so it is unknown whether x* helped."
         return
@@ -213,17 +211,3 @@ def _limits(description: Description, result: dict[str, Any]) -> Iterator[str]:
         )
     if result.get("status") != "finished":
         yield f"- Training ended as “{markdown_text(str(result.get('status')))}”."
-
-
-def _comparison_of(run_folder: Path) -> tuple[Summary, str, Cell] | None:
-    """Return the comparison of a run, its arm and its cell, or None."""
-    try:
-        record = read_comparison(run_folder.parent)
-        summary = summarise(record)
-    except LupiError:
-        return None
-    plan = next((r.plan for r in record.finished if r.folder == run_folder), None)
-    if plan is None:
-        return None
-    arm = next(arm for arm in summary.arms if arm.name == plan.arm)
-    return summary, arm.name, next(cell for cell in arm.cells if cell.size == plan.size)

@@ -7,9 +7,24 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from lupi.errors import LupiError
-from lupi.records import STUDENT, ComparisonRecord, RunRecord, find_run, read_comparison
+from lupi.records import (
+    STUDENT,
+    ComparisonRecord,
+    PlannedRun,
+    RunRecord,
+    find_run,
+    read_comparison,
+)
 from lupi.settings import unknown_name
-from lupi.verdict.results import Verdict
+from lupi.verdict.results import Cell, Summary
+
+
+class Judged(NamedTuple):
+    """What a comparison found out about the arm of one of its runs, at the size of that run."""
+
+    summary: Summary
+    arm: str
+    cell: Cell
 
 
 class PickedRun(NamedTuple):
@@ -17,10 +32,8 @@ class PickedRun(NamedTuple):
 
     folder: Path
     why: str
-    verdict: Verdict | None = None
-    """Verdict on its arm at its size; None if it is not part of a comparison."""
-    headline: str | None = None
-    """Headline of the comparison."""
+    judged: Judged | None = None
+    """None if it is not part of a comparison."""
 
 
 def pick_run(
@@ -64,12 +77,26 @@ def pick_run(
         why += "; collapsed: x* had no effect"
     if missing := len(record.runs) - len(record.finished):
         why += f"; {missing} of {len(record.runs)} runs are missing and may change the choice"
+    judged = _judged(record, run.plan)
+    return PickedRun(run.folder, f"{why}; verdict: {judged.cell.verdict}", judged)
+
+
+def judge_run(folder: Path) -> Judged | None:
+    """Return what its comparison found out about a run; None if it is not part of one."""
+    try:
+        record = read_comparison(folder.parent)
+        plan = next((run.plan for run in record.finished if run.folder == folder), None)
+        return None if plan is None else _judged(record, plan)
+    except LupiError:
+        return None
+
+
+def _judged(record: ComparisonRecord, plan: PlannedRun) -> Judged:
     from lupi.verdict.summary import summarise  # waits for scipy, and most predictions do not
 
     summary = summarise(record)
-    cells = next(judged.cells for judged in summary.arms if judged.name == best)
-    verdict = next(cell.verdict for cell in cells if cell.size == size)
-    return PickedRun(run.folder, f"{why}; verdict: {verdict}", verdict, summary.headline)
+    cells = next(arm.cells for arm in summary.arms if arm.name == plan.arm)
+    return Judged(summary, plan.arm, next(cell for cell in cells if cell.size == plan.size))
 
 
 def _largest(runs: Sequence[RunRecord]) -> int:

@@ -13,13 +13,10 @@ from typing import Any, NamedTuple
 from lupi.core import Task
 from lupi.errors import LupiError
 from lupi.files import read_json
-from lupi.records import read_comparison
-from lupi.ship.pick import PickedRun, pick_run
+from lupi.ship.pick import Judged, pick_run
 from lupi.tasks.registry import build_task
 from lupi.train.run import run
 from lupi.train.settings import RunSettings
-from lupi.verdict.results import Cell
-from lupi.verdict.summary import summarise
 
 FOLDER = "refit"
 VAL_FRACS = (0.1, 0.2)
@@ -32,26 +29,24 @@ class Refitted(NamedTuple):
 
     folder: Path
     """Of its run."""
-    picked: PickedRun
-    """The run of the comparison whose settings it has."""
-    cell: Cell
-    """Scores of its arm at the largest size of the comparison."""
-    metric: str
-    n_before: int
+    why: str
+    """Which run of the comparison has the same settings, and why it was chosen."""
+    judged: Judged
+    """What the comparison found out about that run's arm."""
     n_rows: int
-    """Training rows, then and now."""
+    """Training rows."""
 
     @property
     def about(self) -> str:
         """What was trained and what to expect, in one sentence."""
-        more = self.n_rows - self.n_before
-        expected = ""
-        if self.cell.mean is not None:
-            expected = f"; expect a test {self.metric} of about {self.cell.mean:.4g}"
-            if self.cell.interval is not None:
-                low, high = self.cell.interval
+        cell, expected = self.judged.cell, ""
+        more = self.n_rows - cell.size
+        if cell.mean is not None:
+            expected = f"; expect a test {self.judged.summary.metric} of about {cell.mean:.4g}"
+            if cell.interval is not None:
+                low, high = cell.interval
                 expected += f" (95 % interval {low:.4g} to {high:.4g})"
-            expected += f", as measured with {self.n_before:,} labels"
+            expected += f", as measured with {cell.size:,} labels"
         return f"trained on {self.n_rows:,} labels, {more:,} more than in the comparison{expected}"
 
 
@@ -85,12 +80,8 @@ def refit(
     settings = before.changed(task=task, size=n_rows, seed=seed)
     folder = comparison / FOLDER / settings.run_id
     run(settings, folder, on_epoch)
-    record = read_comparison(comparison)
-    name = next(r.plan.arm for r in record.finished if r.folder == picked.folder)
-    summary = summarise(record)
-    cells = next(judged.cells for judged in summary.arms if judged.name == name)
-    cell = next(cell for cell in cells if cell.size == before.size)
-    return Refitted(folder, picked, cell, summary.metric, before.size, n_rows)
+    assert picked.judged is not None  # it is part of the comparison
+    return Refitted(folder, picked.why, picked.judged, n_rows)
 
 
 def _largest(settings: RunSettings) -> tuple[Any, int]:

@@ -12,6 +12,7 @@ from conftest import Here
 from lupi.errors import LupiError
 from lupi.interface.result import Comparison
 from lupi.loaders.text.made_reviews import write_reviews
+from lupi.ship.pick import pick_run
 from lupi.ship.refit import refit
 from lupi.train.settings import RunSettings
 from made_images import image_folder
@@ -41,14 +42,13 @@ def test_it_has_seen_the_test_rows(texts: Path) -> None:
     refitted = refit(texts, "views")
     settings = json.loads((refitted.folder / "settings.json").read_text())
     assert settings["method"] == "views"
-    assert refitted.n_before == 30
+    assert refitted.judged.cell.size == 30
     assert refitted.n_rows == settings["size"] > 0.8 * 120
     assert f"trained on {refitted.n_rows} labels, {refitted.n_rows - 30} more" in refitted.about
-    assert refitted.cell.mean is not None
-    assert f"{refitted.cell.mean:.4g}" in refitted.about
-    before = RunSettings.parse(
-        json.loads((refitted.picked.folder / "settings.json").read_text()), ""
-    )
+    assert refitted.judged.cell.mean is not None
+    assert f"{refitted.judged.cell.mean:.4g}" in refitted.about
+    chosen = pick_run(texts, "views").folder
+    before = RunSettings.parse(json.loads((chosen / "settings.json").read_text()), "")
     assert settings["train"] == before.train.resolved()
     changed = (refitted.folder / "result.json").stat().st_mtime_ns
     assert refit(texts, "views").folder == refitted.folder  # only read

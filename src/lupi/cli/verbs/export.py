@@ -53,9 +53,10 @@ def export(
     Example: `lupi export runs/demo --arm het-dropout --format onnx --out shipped`
     """
     from lupi.ship.export import export as write
-    from lupi.ship.pick import pick_run
+    from lupi.ship.pick import Judged, pick_run
 
     refitted = None
+    judged: Judged | None
     if refit:
         from lupi.ship.refit import refit as train_again
 
@@ -65,15 +66,14 @@ def export(
             refitted = train_again(
                 run, arm, seed or 0, lambda row: show(int(row["epoch"]), int(row["epoch"]) + 1)
             )
-        picked = refitted.picked
-        print_message(f"{picked.why}; {refitted.about}")
+        folder, judged = refitted.folder, refitted.judged
+        print_message(f"{refitted.why}; {refitted.about}")
     else:
-        picked = pick_run(run, arm, size, seed)
-        print_message(picked.why)
-    if picked.headline is not None:
-        print_message(f"did x* help? {picked.headline}")
+        folder, why, judged = pick_run(run, arm, size, seed)
+        print_message(why)
+    if judged is not None:
+        print_message(f"did x* help? {judged.summary.headline}")
     with stderr.status("exporting"):
-        folder = picked.folder if refitted is None else refitted.folder
         exported = write(folder, out, format_, refitted)
     if as_json:
         print_json(
@@ -82,8 +82,8 @@ def export(
                 "run": str(folder),
                 "n_labels": None if refitted is None else refitted.n_rows,
                 "format": format_,
-                "verdict": picked.verdict,
-                "headline": picked.headline,
+                "verdict": None if judged is None else judged.cell.verdict,
+                "headline": None if judged is None else judged.summary.headline,
                 "n_rows_compared": exported.n_rows,
                 "largest_difference": exported.difference,
             }
