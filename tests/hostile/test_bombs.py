@@ -203,7 +203,7 @@ def shard_of_a_cut_image(path: Path) -> None:
 def rows_of_many_boxes(path: Path) -> None:
     """50,000 images, of which one has 50,000 boxes and all the others would have their room."""
     n = 50_000
-    _rows(path, n_boxes=np.array([n] + [0] * (n - 1)), boxes=np.tile([0.0, 0.0, 9.0, 9.0], (n, 1)))
+    _rows(path, n_boxes=np.array([n] + [0] * (n - 1)), boxes=np.tile([0.0, 0.0, 0.9, 0.9], (n, 1)))
 
 
 def rows_of_a_large_image(path: Path) -> None:

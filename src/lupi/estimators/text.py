@@ -1,7 +1,6 @@
 """scikit-learn estimators for texts, trained with rationales."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -237,32 +236,26 @@ def read_rationales(texts: Sequence[str], given: Any) -> tuple[list[Tensor], NDA
         raise LupiError(
             f"rationales: {len(cells)} for {len(texts)} texts; use None for a text without one"
         )
-    with _naming(cells) as numbered:
-        values = [read_cell(from_torch(cell)) for cell in numbered]
+    values = list(_each(lambda cell: read_cell(from_torch(cell)), cells))
     form = find_form(values)
-    regions = []
-    with _naming(values) as numbered:
-        for text, value in zip(texts, numbered, strict=True):
-            words = locate_words(text)
-            region = np.zeros(max(1, len(words.words)), np.float32)
-            if value is not None and form is not None:
-                marked = mark_words(value, form, text, words, "mean")
-                region = region if marked is None else marked
-            regions.append(torch.from_numpy(region))
+
+    def marked(given: tuple[str, Any]) -> Tensor:
+        text, value = given
+        words = locate_words(text)
+        region = None
+        if value is not None and form is not None:
+            region = mark_words(value, form, text, words, "mean")
+        nothing = np.zeros(max(1, len(words.words)), np.float32)
+        return torch.from_numpy(nothing if region is None else region)
+
+    regions = list(_each(marked, zip(texts, values, strict=True)))
     return regions, np.array([bool(region.any()) for region in regions], dtype=np.bool_)
 
 
-@contextlib.contextmanager
-def _naming(values: list[Any]) -> Iterator[Iterator[Any]]:
-    """Yield values; the error for an invalid rationale names its text."""
-    place = 0
-
-    def each() -> Iterator[Any]:
-        nonlocal place
-        for place, value in enumerate(values):  # noqa: B007
-            yield value
-
-    try:
-        yield each()
-    except BadRationaleError as error:
-        raise LupiError(f"rationale of text {place}: {error}") from None
+def _each(read: Callable[[Any], Any], given: Iterable[Any]) -> Iterator[Any]:
+    """Read the rationale of each text; the error for an invalid one names its text."""
+    for place, one in enumerate(given):
+        try:
+            yield read(one)
+        except BadRationaleError as error:
+            raise LupiError(f"rationale of text {place}: {error}") from None

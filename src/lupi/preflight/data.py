@@ -16,6 +16,8 @@ MAX_ROWS = 500
 """Maximum number of training rows that are checked."""
 MIN_ROWS = 20
 """With fewer rows, no relation could be detected."""
+MIN_TEST_ROWS = 30
+"""With fewer, time and groups together leave too few."""
 N_MISPLACED = 39
 """Number of sets of random regions that the real ones are compared with."""
 COVERS_ALL = 0.95
@@ -36,6 +38,11 @@ def check_data(task: Task, size: int, seed: int) -> Preflight:
     facts = [*task.facts, Fact("rows", rows), Fact("replicates", _replicates(task, size))]
     batch = next(iter(splits.train.batches(MAX_ROWS)))
     warnings: list[str] = []
+    if task.design.groups and task.design.time and n_test < MIN_TEST_ROWS:
+        warnings.append(
+            f"time and groups together leave {n_test} test rows, since later rows of groups with "
+            "earlier ones are left out: scores are coarse; use one of the two, or more groups"
+        )
     if task.xstar_dim and batch.has_xstar is not None:
         n_with, n_seen = int(batch.has_xstar.sum()), len(batch.y)
         facts.append(Fact("rows with x*", f"{n_with:,} of {n_seen:,} ({n_with / n_seen:.0%})"))

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from lupi.loaders.findings import Findings
 from lupi.loaders.images import decode
 from lupi.loaders.images.decode import (
     BadImageError,
@@ -15,7 +16,8 @@ from lupi.loaders.images.decode import (
     decode_image,
     view_window,
 )
-from lupi.loaders.images.regions import fit_mask, place_box, read_mask
+from lupi.loaders.images.index import Item
+from lupi.loaders.images.regions import boxes_of, fit_mask, read_mask, stack_boxes
 from made_images import save_image
 
 
@@ -89,9 +91,7 @@ def test_boxes_and_masks_stay_on_the_object(
     save_image(tmp_path / "x.jpg", size, box)
     pixels = decode_image((tmp_path / "x.jpg").read_bytes(), 32, fit).pixels.astype(int)
     red = pixels[0] > pixels[2]  # (32, 32)
-    placed = place_box(box, view_window(*size, fit), 32)
-    assert placed is not None
-    x0, y0, x1, y1 = placed
+    x0, y0, x1, y1 = placed(box, size, fit)
     drawn = np.zeros((32, 32), dtype=bool)
     drawn[y0:y1, x0:x1] = True
     mask = np.zeros((height, width), dtype=np.uint8)
@@ -102,15 +102,22 @@ def test_boxes_and_masks_stay_on_the_object(
     assert drawn.sum() == pytest.approx(decoded.sum(), rel=0.5)
 
 
-def test_a_box_keeps_a_pixel_and_one_out_of_sight_is_none() -> None:
-    whole = (0.0, 0.0, 64.0, 64.0)
-    assert place_box((0, 0, 64, 64), whole, 32) == (0, 0, 32, 32)
-    assert place_box((63, 63, 64, 64), whole, 32) == (31, 31, 32, 32)
-    assert place_box((10, 10, 10.2, 40), whole, 32) == (5, 5, 6, 20)
-    middle = view_window(100, 50, "crop")
-    assert middle == (25, 0, 75, 50)
-    assert place_box((0, 0, 20, 50), middle, 32) is None
-    assert place_box((0, 0, 50, 50), middle, 32) == (0, 0, 16, 32)
+def placed(
+    box: tuple[float, float, float, float], size: tuple[int, int], fit: decode.Fit
+) -> tuple[int, ...]:
+    """Return the box of an image in the pixels of a stored one, of 32 x 32."""
+    image = decode.Decoded(np.zeros((3, 32, 32), np.uint8), *size, None)
+    boxes = boxes_of(Item("a.png", "a", shapes=(box,)), image, fit, Findings("stop"))
+    return tuple(stack_boxes(boxes, np.array([len(boxes)]), 1, 32)[0, 0].tolist())
+
+
+def test_a_box_keeps_a_pixel_and_one_out_of_sight_is_empty() -> None:
+    assert placed((0, 0, 64, 64), (64, 64), "crop") == (0, 0, 32, 32)
+    assert placed((63, 63, 64, 64), (64, 64), "crop") == (31, 31, 32, 32)
+    assert placed((10, 10, 10.2, 40), (64, 64), "crop") == (5, 5, 6, 20)
+    assert view_window(100, 50, "crop") == (25, 0, 75, 50)
+    assert placed((0, 0, 20, 50), (100, 50), "crop") == (0, 0, 0, 0)
+    assert placed((0, 0, 50, 50), (100, 50), "crop") == (0, 0, 16, 32)
 
 
 def test_the_values_of_an_object_may_be_named() -> None:

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from lupi.errors import LupiError
+from lupi.loaders.text.span_controls import read_word_list
 from lupi.loaders.text.texts import TextFileSettings, load_texts
-from lupi.loaders.text.word_list import read_word_list
 from lupi.loaders.text.word_vocabulary import WordVocabulary, choose_words
 from made_reviews import COLUMNS, write_csv, write_jsonl
 

@@ -72,6 +72,19 @@ def test_xstar_that_says_how_good_a_label_is(tmp_path: Path) -> None:
     assert found.warnings == ()
 
 
+def test_time_and_groups_that_leave_few_test_rows(tmp_path: Path) -> None:
+    made = [[*row, f"p{7 * i % 100}"] for i, row in enumerate(rows(200))]
+    path = write_csv(tmp_path / "a.csv", made, [*HEADER, "person"])
+    by_time, both = (
+        TableTask(settings_of(path, time="sent", **groups), TableNetworkSettings()).for_run(60, 0)
+        for groups in ({"ignore": ["late", "person"]}, {"groups": "person"})
+    )
+    assert not any("groups" in warning for warning in check_data(by_time, 60, 0).warnings)
+    (few,) = (line for line in check_data(both, 60, 0).warnings if "groups" in line)
+    n_test = len(both.splits(60, 0).test)
+    assert few.startswith(f"time and groups together leave {n_test} test rows, since later rows")
+
+
 def digits(**changes: Any) -> Preflight:
     return check_data(task_from({"name": "digits", **changes}, {}).for_run(100, 0), 100, 0)
 

@@ -41,7 +41,7 @@ from lupi.loaders.images.decode import (
 from lupi.loaders.images.index import ImageSelection, Item, Source
 from lupi.loaders.images.near_copies import copy_remarks, thumbnails
 from lupi.loaders.images.regions import (
-    PixelBox,
+    Boxes,
     boxes_of,
     fit_mask,
     region_of,
@@ -54,6 +54,7 @@ from lupi.subsets import PARTS, Part
 
 FORMAT = 5
 ABOUT = "about.json"
+NO_BOXES: Boxes = np.zeros((0, 4))
 DARK = 2**14
 """16-bit images, such as those of 12-bit cameras and scanners, that use fewer values."""
 SECONDS = 0.1
@@ -277,7 +278,7 @@ class _Writer:
         as_masks = any(item.needs_mask for items in parts.values() for item in items)
         self.x = self._file("x", (n, 3, side, side))
         self.masks = self._file("masks", (n, side, side)) if as_masks else None
-        self.boxes: list[list[PixelBox]] = []
+        self.boxes: list[Boxes] = []
         self.names: list[str] = []
         self.y = np.zeros(n, dtype=np.int64)
         self.has = np.zeros(n, dtype=np.bool_)
@@ -295,7 +296,10 @@ class _Writer:
     def close(self) -> None:
         """Write what is not written yet."""
         self.x.flush()
-        np.save(self.folder / "boxes.npy", stack_boxes(self.boxes))
+        n_boxes = np.array(list(map(len, self.boxes)))
+        boxes = np.concatenate(self.boxes)
+        stacked = stack_boxes(boxes, n_boxes, n_boxes.max(), self.wanted.side)
+        np.save(self.folder / "boxes.npy", stacked)
         np.save(self.folder / "y.npy", self.y)
         np.save(self.folder / "has.npy", self.has)
         np.save(self.folder / "keys.npy", self.keys)
@@ -340,10 +344,10 @@ class _Writer:
         if item.group is not None:
             self.group[row] = self.groups.setdefault(item.group, len(self.groups))
         self.names.append(item.name)
-        self.boxes.append([])
+        self.boxes.append(NO_BOXES)
         if self.masks is None:
-            self.boxes[-1] = boxes_of(item, image, w.side, w.fit, self.findings)[1]
-            self.has[row] = bool(self.boxes[-1]) or item.shapes == ()
+            self.boxes[-1] = boxes_of(item, image, w.fit, self.findings)
+            self.has[row] = len(self.boxes[-1]) > 0 or item.shapes == ()
         elif item.has_region:
             self.has[row] = self._mask(item, image, self.masks[row])
         self.n_rows += 1

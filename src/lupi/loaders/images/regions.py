@@ -4,15 +4,14 @@ Image, masks and boxes use the same window (`view_window`). Masks and shapes tha
 it was stored are turned as the image was.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from lupi.loaders.findings import Findings
-from lupi.loaders.images.annotations.shapes import Box, draw_shapes
+from lupi.loaders.images.annotations.shapes import draw_shapes
 from lupi.loaders.images.annotations.voc import read_voc
 from lupi.loaders.images.annotations.xml import BadXmlError
 from lupi.loaders.images.decode import (
@@ -30,8 +29,10 @@ from lupi.loaders.images.decode import (
 from lupi.loaders.images.index import Item
 from lupi.loaders.images.trees import Tree
 
-PixelBox = tuple[int, int, int, int]
-"""x0, y0, x1, y1 in stored pixels, end excluded."""
+Boxes = NDArray[np.float64]
+"""(…, 4): x0, y0, x1, y1 of each."""
+PixelBoxes = NDArray[np.int16]
+"""The same in whole pixels of stored images, end excluded."""
 
 ROUNDING = 1e-6
 """Pixels by which a scaled box may exceed the image."""
@@ -112,25 +113,40 @@ def fit_mask(inside: NDArray[np.bool_], side: int, fit: Fit) -> NDArray[np.uint8
     return (mask if mask.any() else coverage > 0).astype(np.uint8)  # thin objects stay visible
 
 
-def boxes_of(
-    item: Item, image: Decoded, side: int, fit: Fit, findings: Findings
-) -> tuple[list[Box], list[PixelBox]]:
-    """Return the usable boxes of an item, in pixels of the image and in stored pixels.
+def boxes_of(item: Item, image: Decoded, fit: Fit, findings: Findings) -> Boxes:
+    """Return the usable boxes of an item as fractions of the visible part of its image, (K, 4).
 
     Boxes that can't be used are added to `findings`.
     """
-    size = image.width, image.height
-    boxes, drawn_on = item.boxes, item.shapes_size
+    width, height = size = image.width, image.height
+    boxes = np.array(item.boxes, np.float64).reshape(-1, 4)
     if _fits_stored(item, image):
-        boxes = tuple(_turned_box(box, image.orientation, image.stored_size) for box in boxes)
-        drawn_on = None
-    usable = _usable(boxes, drawn_on, size, item.name, findings)
+        boxes = _turned_boxes(boxes, image.orientation, image.stored_size)
+    elif item.shapes_size is not None:
+        with np.errstate(over="ignore"):  # infinite edges are cut off
+            boxes = boxes * np.tile(np.divide(size, item.shapes_size), 2)
+    inside = boxes.clip(0, [*size, *size])
+    left, top, right, bottom = view_window(width, height, fit)
+    seen = (inside - [left, top, left, top]) / np.tile([right - left, bottom - top], 2)
+    seen = seen.clip(0, 1)
+    for box, kept, shown in zip(boxes, is_filled(inside), is_filled(seen), strict=True):
+        given = f"{tuple(box.tolist())} in {width} x {height} pixels"
+        if not is_filled(box):
+            findings.add(item.name, "zero-area box", given)
+        elif not kept:
+            findings.add(item.name, "box outside the image", f"{given}; not used")
+        else:
+            if (box < -ROUNDING).any() or (box > np.tile(size, 2) + ROUNDING).any():
+                findings.add(item.name, "box outside the image", f"{given}; cut off")
+            if not shown:
+                findings.note(item.name, "box outside the central square", given)
+    usable: Boxes = seen[is_filled(boxes) & is_filled(inside) & is_filled(seen)]
+    return usable
 
-    def note(box: Box) -> None:
-        given = f"{box} in {size[0]} x {size[1]} pixels"
-        findings.note(item.name, "box outside the central square", given)
 
-    return usable, place_boxes(usable, size, side, fit, note)
+def is_filled(boxes: Boxes) -> NDArray[np.bool_]:
+    """Return which of the boxes (…, 4) have an area."""
+    return np.asarray((boxes[..., 2:] > boxes[..., :2]).all(-1))
 
 
 def _fits_stored(item: Item, image: Decoded) -> bool:
@@ -139,86 +155,32 @@ def _fits_stored(item: Item, image: Decoded) -> bool:
     return item.shapes_size == image.stored_size != size
 
 
-def _turned_box(box: Box, orientation: int, size: tuple[float, float]) -> Box:
-    """Return a box of an image as it was stored, of this size, after turning it by a quarter."""
+def _turned_boxes(boxes: Boxes, orientation: int, size: tuple[float, float]) -> Boxes:
+    """Return boxes of an image as it was stored, of this size, after turning it by a quarter."""
     width, height = size
-    x0, y0, x1, y1 = box
+    x0, y0, x1, y1 = boxes.T
     if orientation in (6, 7):
         y0, y1 = height - y1, height - y0
     if orientation in (7, 8):
         x0, x1 = width - x1, width - x0
-    return y0, x0, y1, x1
+    return np.stack([y0, x0, y1, x1], 1)
 
 
-def _usable(
-    boxes: Sequence[Box],
-    drawn_on: tuple[float, float] | None,
-    size: tuple[int, int],
-    name: str,
-    findings: Findings,
-) -> list[Box]:
-    width, height = size
-    stretch = (1.0, 1.0) if drawn_on is None else (width / drawn_on[0], height / drawn_on[1])
-    kept: list[Box] = []
-    for box in boxes:
-        x0, y0, x1, y1 = (edge * stretch[i % 2] for i, edge in enumerate(box))
-        clipped: Box = (max(x0, 0), max(y0, 0), min(x1, width), min(y1, height))
-        given = f"{box} in {width} x {height} pixels"
-        if x1 <= x0 or y1 <= y0:
-            findings.add(name, "zero-area box", given)
-        elif clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
-            findings.add(name, "box outside the image", f"{given}; not used")
-        else:
-            if max(map(abs, np.subtract(clipped, (x0, y0, x1, y1)))) > ROUNDING:
-                findings.add(name, "box outside the image", f"{given}; cut off")
-            kept.append(clipped)
-    return kept
+def stack_boxes(boxes: Boxes, n_boxes: NDArray[np.int64], n_places: int, side: int) -> PixelBoxes:
+    """Return the boxes of N images in pixels of stored images, (N, n_places, 4).
 
+    A box is at least one pixel wide and high; other places are filled up with empty boxes.
 
-def place_boxes(
-    boxes: Sequence[Box],
-    size: tuple[int, int],
-    side: int,
-    fit: Fit,
-    on_outside: Callable[[Box], None] = lambda box: None,
-) -> list[PixelBox]:
-    """Return boxes of an image in stored pixels, without those outside the visible part."""
-    window = view_window(*size, fit)
-    placed = []
-    for box in boxes:
-        where = place_box(box, window, side)
-        if where is None:
-            on_outside(box)
-        else:
-            placed.append(where)
-    return placed
-
-
-def place_box(box: Box, window: Box, side: int) -> PixelBox | None:
-    """Return a box in stored pixels, at least one wide and high; None if the window misses it."""
-    left, top, right, bottom = window
-    spans = []
-    for low, high, start, end in ((0, 2, left, right), (1, 3, top, bottom)):
-        scale = side / (end - start)
-        first = max((box[low] - start) * scale, 0)
-        last = min((box[high] - start) * scale, side)
-        if last <= first:
-            return None
-        whole = min(math.floor(first + 0.5), side - 1)
-        spans.append((whole, max(math.floor(last + 0.5), whole + 1)))
-    (x0, x1), (y0, y1) = spans
-    return x0, y0, x1, y1
-
-
-def stack_boxes(
-    boxes: Sequence[Sequence[PixelBox]], n_places: int | None = None
-) -> NDArray[np.int16]:
-    """Return the boxes of N images as (N, K, 4), padded with empty ones.
-
-    K is `n_places`, or the maximum number of boxes of an image, at least 1.
+    Args:
+        boxes: Those of all images in turn, as fractions of what is visible.
+        n_boxes: How many each image has, (N,).
+        n_places: The maximum of `n_boxes`, or more.
+        side: Height and width of stored images.
     """
-    most = max(map(len, boxes), default=0) if n_places is None else n_places
-    stacked = np.zeros((len(boxes), max(most, 1), 4), dtype=np.int16)
-    for row, of_row in enumerate(boxes):
-        stacked[row, : len(of_row)] = np.array(of_row, dtype=np.int16).reshape(-1, 4)
+    edges = np.floor(boxes * side + 0.5)
+    edges[:, :2] = edges[:, :2].clip(max=side - 1)
+    edges[:, 2:] = edges[:, 2:].clip(min=edges[:, :2] + 1)
+    stacked = np.zeros((len(n_boxes), max(n_places, 1), 4), np.int16)
+    place = np.arange(len(boxes)) - np.repeat(np.cumsum(n_boxes) - n_boxes, n_boxes)
+    stacked[np.repeat(np.arange(len(n_boxes)), n_boxes), place] = edges
     return stacked

@@ -247,22 +247,17 @@ def _copies(table: Table) -> Iterator[str]:
     for part, rows in table.given.items():
         columns = [name for name in names if name in rows.frame.columns]
         own, others = _Keys(rows.frame[columns]), _Keys(train[columns])
-        found = _n_repeated(own.all) if part == "train" else _n_shared(own.all, others.all)
+        count = _n_repeated if part == "train" else _n_shared
+        found = count(own.all, others.all)
         if found < MANY * len(rows.y):
             continue
-        shuffled = _Keys(_shuffled(rows.frame[columns]))
-        if part == "train":
-            by_chance = _n_repeated(shuffled.all)
-            near = sum(_n_repeated(own.without(i)) - found for i in range(len(columns)))
-            what = f"{found:,} of {len(train):,} rows are exact copies of other rows"
-        else:
-            by_chance = _n_shared(shuffled.all, others.all)
-            near = sum(
-                _n_shared(own.without(i), others.without(i)) - found for i in range(len(columns))
-            )
-            what = f"{found:,} of {len(rows.y):,} {part} rows are also training rows"
-        if by_chance <= CHANCE * found and near <= found:
-            yield f"{what}: scores may be too high; remove the copies"
+        by_chance = count(_Keys(_shuffled(rows.frame[columns])).all, others.all)
+        near = [count(own.without(i), others.without(i)) - found for i in range(len(columns))]
+        if by_chance <= CHANCE * found and sum(near) <= found:
+            what = "rows are exact copies of other rows"
+            if part != "train":
+                what = f"{part} rows are also training rows"
+            yield f"{found:,} of {len(rows.y):,} {what}: scores may be too high; remove the copies"
 
 
 def _near_copies(table: Table) -> Iterator[str]:
@@ -296,7 +291,7 @@ class _Keys:
         return np.asarray(self.all - self._terms[i])
 
 
-def _n_repeated(keys: NDArray[np.uint64]) -> int:
+def _n_repeated(keys: NDArray[np.uint64], _: NDArray[np.uint64]) -> int:
     return len(keys) - len(np.unique(keys))
 
 

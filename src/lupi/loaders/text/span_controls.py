@@ -1,16 +1,22 @@
-"""Controls for rationales: uninformative spans."""
+"""Controls for rationales: uninformative spans, and a list of words that needs no annotator."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lupi.core import Control, derive_seed
+from lupi.errors import LupiError
+from lupi.limits import read_regular
+from lupi.loaders.text.tokens import split_words
 from lupi.loaders.xstar.controls import another_row
 
 Region = NDArray[np.float32]
 N_POSITIONS = 100
 """Parts of a text over which the constant rationale is averaged."""
+MAX_LIST_BYTES = 16 * 2**20
+"""Of a list of words."""
 
 
 def control_regions(
@@ -32,6 +38,24 @@ def control_regions(
         mean = np.mean([_stretch(region, N_POSITIONS) for region in regions], axis=0)
         return [_stretch(mean.astype(np.float32), n) for n in lengths]
     return [_place_anew(region, rng) for region in regions]
+
+
+def read_word_list(path: Path | None, lexemes: Mapping[str, int]) -> NDArray[np.int64] | None:
+    """Return those lexemes that a file names, one word per line; None without a file.
+
+    Empty lines and lines that start with # or ; are left out.
+    """
+    if path is None:
+        return None
+    try:
+        lines = read_regular(path, MAX_LIST_BYTES).decode("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LupiError(f"lexicon: {path} can't be read as UTF-8 text: {error}") from None
+    words = {word for line in lines if line[:1] not in "#;" for word in split_words(line)}
+    known = sorted(lexemes[word] for word in words if word in lexemes)
+    if not known:
+        raise LupiError(f"lexicon: no text has any of the {len(words)} words in {path}")
+    return np.array(known, dtype=np.int64)
 
 
 def lexicon_regions(texts: Sequence[NDArray[np.int32]], lexicon: NDArray[np.int64]) -> list[Region]:

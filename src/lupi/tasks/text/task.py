@@ -4,12 +4,14 @@ Each seed draws its own training, validation and test rows unless the file says 
 The vocabulary is that of the run's training rows.
 """
 
+import hashlib
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lupi.core import Bools, Control, Outcome, RowNumbers, Rows, RunRows, Shown, Task, TaskKind
@@ -17,19 +19,22 @@ from lupi.errors import LupiError
 from lupi.facts import Fact, list_counts, list_names
 from lupi.loaders.content import fingerprint_of
 from lupi.loaders.files import resolve
+from lupi.loaders.frozen import encode_once
 from lupi.loaders.near_copies import divided, equal_texts, near_copy_warnings, near_texts
 from lupi.loaders.split_columns import divide
-from lupi.loaders.text.span_controls import control_regions, lexicon_regions
+from lupi.loaders.text.span_controls import control_regions, lexicon_regions, read_word_list
 from lupi.loaders.text.text_rows import TextSplit
 from lupi.loaders.text.texts import Loaded, TextFileSettings, load_texts
-from lupi.loaders.text.vectors import cached_vectors
-from lupi.loaders.text.word_list import read_word_list
 from lupi.loaders.text.word_vocabulary import choose_words
 from lupi.networks.pooling import mean_of_places
 from lupi.networks.text_backbones import WordVectors
+from lupi.settings import fingerprint
 from lupi.subsets import PARTS, Part
 from lupi.tasks.text.network import N_EXAMPLE_WORDS, TextNetworkSettings, build_network
 from lupi.tasks.text.settings import TextSettings
+
+AT_ONCE = 128
+"""Texts that a frozen encoder sees together."""
 
 
 def load_text_task(settings: TextSettings, network: TextNetworkSettings) -> Task:
@@ -144,8 +149,18 @@ class TextRows(Rows):
         """Return the vectors of all words by a frozen encoder, computed once and cached."""
         backbone, names = network.backbone(), list(self.data.lexemes)
         texts = [[names[word] for word in words] for words in self.texts.words]
-        checksum, cache = backbone.source.checksum, self.settings.cache
-        vectors = cached_vectors(texts, backbone.encode, checksum, cache)
+        content = hashlib.sha256()
+        for words in texts:
+            content.update("\x1f".join(words).encode() + b"\x1e")
+        key = {"network": backbone.source.checksum, "words": content.hexdigest()}
+
+        def encoded(first: int) -> NDArray[np.float16]:
+            vectors = backbone.encode(texts[first : first + AT_ONCE])
+            return np.concatenate([found.half().numpy() for found in vectors])
+
+        path = self.settings.cache / f"words-{fingerprint(key)}.npy"
+        batches = range(0, len(texts), AT_ONCE)
+        vectors = encode_once(path, int(self.starts[-1]), batches, encoded)
         return WordVectors(vectors, backbone.n_channels)
 
     def facts(self) -> tuple[Fact, ...]:

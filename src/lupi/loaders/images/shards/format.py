@@ -1,9 +1,9 @@
 """The format of shards: the images of a source as tar files in webdataset's layout.
 
     <root>/train-000000.tar …  images as they were, each <key>.jpg with <key>.json beside it
-           val-000000.tar …    (its name, class, size and boxes)
+           val-000000.tar …    (its name, class and boxes)
            test-000000.tar …
-           rows.safetensors    of every image: class, size, boxes, where its bytes are, checksum
+           rows.safetensors    of every image: class, boxes, where its bytes are, checksum
            shards.json         classes, counts, how the images were chosen; written last
 
 The rows of a part are those of the cache of the same source, in the same order. Training images
@@ -33,17 +33,15 @@ from safetensors.numpy import load as load_arrays
 from lupi.errors import LupiError
 from lupi.limits import largest_content, open_regular
 from lupi.loaders.findings import Findings, OnBad
-from lupi.loaders.images.annotations.shapes import MAX_PIXELS
 from lupi.loaders.images.cache import check_sizes
-from lupi.loaders.images.decode import Fit
 from lupi.loaders.images.index import ImageSelection
-from lupi.loaders.images.regions import place_boxes, stack_boxes
+from lupi.loaders.images.regions import PixelBoxes, stack_boxes
 from lupi.loaders.images.trees import MAX_FILE_BYTES
 from lupi.permission import require_permission
 from lupi.records import first_error
 from lupi.subsets import PARTS, Part
 
-FORMAT = 3
+FORMAT = 4
 ABOUT, ROWS = "shards.json", "rows.safetensors"
 LIMITS = {
     "label": 2**31,
@@ -51,11 +49,11 @@ LIMITS = {
     "offset": 2**60,
     "n_bytes": MAX_FILE_BYTES,
     "crc": 2**32,
+    "has_region": 1,
     "n_boxes": 2**31,
-    "width": MAX_PIXELS,
-    "height": MAX_PIXELS,
 }
-"""Columns of the rows, which are whole numbers, and their limits; `boxes` has all boxes in turn."""
+"""Columns of the rows, whole numbers, and their limits; `boxes` has all boxes in turn, as fractions
+of the visible part of their image."""
 PIECE = 2**20
 
 
@@ -173,8 +171,8 @@ class Rows:
     """The rows of one part: label and boxes of each image, and where its bytes are."""
 
     y: NDArray[np.int64]
-    boxes: NDArray[np.int16]
-    """(N, K, 4) in stored pixels, padded with empty boxes."""
+    boxes: PixelBoxes
+    """(N, K, 4), padded with empty boxes."""
     has: NDArray[np.bool_]
     shard: NDArray[np.int64]
     offset: NDArray[np.int64]
@@ -182,9 +180,9 @@ class Rows:
     crc: NDArray[np.int64]
 
 
-def read_rows(shards: Shards, side: int, fit: Fit) -> Mapping[Part, Rows]:
+def read_rows(shards: Shards, side: int) -> Mapping[Part, Rows]:
     """Return the rows of each part for images stored at side x side."""
-    rows = _read_rows(shards.root, shards.rows, side, fit)
+    rows = _read_rows(shards.root, shards.rows, side)
     for part, of_part in rows.items():
         if len(of_part.y) != shards.n_images[part]:
             raise _not_together(shards.root, f"another number of {part} images")
@@ -195,7 +193,7 @@ def read_rows(shards: Shards, side: int, fit: Fit) -> Mapping[Part, Rows]:
 
 
 @lru_cache(maxsize=2)  # a comparison builds its task once for each arm
-def _read_rows(root: str, sha256: str, side: int, fit: Fit) -> Mapping[Part, Rows]:
+def _read_rows(root: str, sha256: str, side: int) -> Mapping[Part, Rows]:
     data = _read_file(root, ROWS, 4 * MAX_FILE_BYTES)
     if hashlib.sha256(data).hexdigest() != sha256:
         raise _not_together(root, "copy both")
@@ -208,12 +206,9 @@ def _read_rows(root: str, sha256: str, side: int, fit: Fit) -> Mapping[Part, Row
     n_places = max(int(of_part["n_boxes"].max(initial=0)) for of_part in columns.values())
     if 8 * n_places * sum(len(c["label"]) for c in columns.values()) > largest_content(len(data)):
         raise LupiError(f"{file_name(root, ROWS)} has {n_places:,} boxes of one image: too many")
-    placed = {part: _placed(columns[part], side, fit) for part in PARTS}
-    n_places = max(len(boxes) for of_part in placed.values() for boxes in of_part)
     rows = {}
     for part, c in columns.items():
-        boxes = stack_boxes(placed[part], n_places)
-        has = np.any(boxes[..., 2] > boxes[..., 0], axis=1)  # empty ones fill up
+        boxes, has = stack_boxes(c["boxes"], c["n_boxes"], n_places, side), c["has_region"] > 0
         rows[part] = Rows(c["label"], boxes, has, c["shard"], c["offset"], c["n_bytes"], c["crc"])
     return rows
 
@@ -232,21 +227,9 @@ def _columns(arrays: Mapping[str, NDArray[Any]], part: Part) -> dict[str, NDArra
             raise ValueError(f"{name} has {column.dtype} of shape {column.shape} for {n} rows")
         if not 0 <= column.min() <= column.max() <= most:
             raise ValueError(f"{name} is not between 0 and {most:,}")
-    if not min(columns["width"].min(), columns["height"].min()) > 0:
-        raise ValueError("images without a size")
     boxes = columns["boxes"]
     if boxes.dtype != np.float64 or boxes.shape != (sum(columns["n_boxes"].tolist()), 4):
         raise ValueError(f"boxes have {boxes.dtype} of shape {boxes.shape}")
-    if not np.isfinite(boxes).all():
-        raise ValueError("boxes that end nowhere")
+    if not ((boxes >= 0) & (boxes <= 1)).all():
+        raise ValueError("boxes outside their image")
     return columns
-
-
-def _placed(columns: Mapping[str, NDArray[Any]], side: int, fit: Fit) -> list[Any]:
-    """Return the boxes of each image in stored pixels."""
-    of_images = np.split(columns["boxes"], np.cumsum(columns["n_boxes"])[:-1])
-    sizes = zip(columns["width"].tolist(), columns["height"].tolist(), strict=True)
-    return [
-        place_boxes(boxes.tolist(), size, side, fit)
-        for boxes, size in zip(of_images, sizes, strict=True)
-    ]

@@ -143,7 +143,7 @@ def open_stream(root: str, wanted: ImageSelection, on_bad: OnBad, decoders: int)
     """Return the images of the shards, without reading any."""
     shards = read_shards(root, on_bad)
     check_choice(shards, wanted)
-    rows = read_rows(shards, wanted.side, wanted.fit)
+    rows = read_rows(shards, wanted.side)
     form = wanted.side, wanted.fit, decoders
     parts = {part: ShardedImages(shards, part, rows[part], *form) for part in PARTS}
     return OpenedImages(parts, shards.classes, shards.findings, file_name(root, ABOUT))

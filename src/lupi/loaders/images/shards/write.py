@@ -168,18 +168,15 @@ def _write_shard(
                     continue
                 data, image = read
                 item = with_annotation(item, tree, findings)
-                boxes, _ = boxes_of(item, image, wanted.side, wanted.fit, findings)
-                row: Row = {
-                    "label": labels[item.label],
-                    "width": image.width,
-                    "height": image.height,
-                }
+                boxes = boxes_of(item, image, wanted.fit, findings).tolist()
+                row: Row = {"label": labels[item.label], "boxes": boxes}
                 suffix = PurePosixPath(item.name).suffix.lower()
                 offset = _add(tar, f"{key:09}{suffix}", data)
-                told = {"name": item.name, "class": item.label, **row, "boxes": boxes}
+                told = {"name": item.name, "class": item.label, **row}
                 _add(tar, f"{key:09}.json", json.dumps(told).encode())
                 place = {"offset": offset, "n_bytes": len(data), "crc": zlib.crc32(data)}
-                rows.append({"key": key, **row, **place, "n_boxes": len(boxes), "boxes": boxes})
+                has = {"has_region": bool(boxes) or item.shapes == (), "n_boxes": len(boxes)}
+                rows.append({"key": key, **row, **place, **has})
 
     write_whole(path, write)
     return {"rows": rows, "findings": findings.described()}
