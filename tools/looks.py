@@ -1,7 +1,7 @@
 """Draw where two students look: the picture at the top of README.md.
 
-    lupi compare boards/noise --set task.root=pcb-tiles.zip
-    python tools/looks.py runs/boards-noise/RUN runs/boards-noise/RUN docs/images/inspection.png
+    lupi compare images/pcb-tiles --set task.root=pcb-tiles.zip
+    python tools/looks.py runs/pcb-tiles/RUN runs/pcb-tiles/RUN docs/images/inspection.png
 
 The first run is a plain student, the second a taught one of the same seed. The images are those
 that every run with attention keeps: evenly spaced over the test rows, not selected.
