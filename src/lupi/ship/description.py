@@ -5,7 +5,7 @@ contains nothing about x*.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,16 @@ LOGVAR_RANGE = (-8.0, 8.0)
 
 Prediction = dict[str, Any]
 """prediction and probabilities of the classes; or mean and std of a number"""
+
+
+class Encoded(NamedTuple):
+    """A batch of rows or texts of a file."""
+
+    numbers: list[int]
+    """Numbers of the valid ones, from 1."""
+    x: NDArray[Any]
+    bad: list[tuple[int, str]]
+    """Number and error of each invalid one."""
 
 
 class ImageFiles(Settings):

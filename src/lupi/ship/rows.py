@@ -9,7 +9,7 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,22 +18,13 @@ from lupi.errors import LupiError
 from lupi.loaders.files import Dialect, is_csv, read_frame, read_lines, split_header
 from lupi.loaders.tables.encoder import Column, TableEncoder
 from lupi.settings import format_value, unknown_name
+from lupi.ship.description import Encoded
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_KNOWN = 1000
 """Texts of a column to remember for the next batch; with more, it is numbers that seldom repeat."""
-
-
-class Rows(NamedTuple):
-    """A batch of rows of a file."""
-
-    numbers: list[int]
-    """Row numbers of the valid rows, from 1."""
-    x: NDArray[np.float32]
-    bad: list[tuple[int, str]]
-    """Row number and error of each invalid row."""
 
 
 class RowReader:
@@ -44,7 +35,7 @@ class RowReader:
         self.ignored: dict[str, None] = {}
         """Columns of the files that the student does not use, in order."""
 
-    def read(self, path: Path) -> Iterator[Rows]:
+    def read(self, path: Path) -> Iterator[Encoded]:
         """Read a file in any format that tables have."""
         if is_csv(path):
             yield from self.read_csv(read_lines(path, self._how.encoding), str(path))
@@ -52,7 +43,7 @@ class RowReader:
             how = self._how.model_copy(update={"separator": None})
             yield from self._read_frame(read_frame(path, how), str(path))
 
-    def read_csv(self, lines: Iterable[str], where: str) -> Iterator[Rows]:
+    def read_csv(self, lines: Iterable[str], where: str) -> Iterator[Encoded]:
         """Read lines of a CSV as they come."""
         try:
             yield from self._read_csv(lines, where)
@@ -62,7 +53,7 @@ class RowReader:
         except csv.Error as error:
             raise LupiError(f"{where} can't be read as CSV: {error}") from None
 
-    def _read_csv(self, lines: Iterable[str], where: str) -> Iterator[Rows]:
+    def _read_csv(self, lines: Iterable[str], where: str) -> Iterator[Encoded]:
         lines = iter(lines)
         head = next((line for line in lines if line.strip()), None)
         if head is None:
@@ -91,7 +82,7 @@ class RowReader:
             yield _numbered(n_read, good, x[good] if bad else x, bad)
             n_read += len(chunk)
 
-    def _read_frame(self, frame: "pd.DataFrame", where: str) -> Iterator[Rows]:
+    def _read_frame(self, frame: "pd.DataFrame", where: str) -> Iterator[Encoded]:
         self._look_at([str(name) for name in frame.columns], where)
         for start in range(0, len(frame), self._batch_size):
             some = frame.iloc[start : start + self._batch_size]
@@ -168,10 +159,10 @@ class CellEncoder:
         return frame
 
 
-def _numbered(start: int, good: list[int], x: NDArray[np.float32], bad: dict[int, str]) -> Rows:
+def _numbered(start: int, good: list[int], x: NDArray[np.float32], bad: dict[int, str]) -> Encoded:
     """Return a batch that begins after `start` rows of a file."""
     named = sorted((start + i + 1, reason) for i, reason in bad.items())
-    return Rows([start + i + 1 for i in good], x, named)
+    return Encoded([start + i + 1 for i in good], x, named)
 
 
 def encode_rows(frame: Any, encoder: TableEncoder) -> NDArray[np.float32]:

@@ -139,17 +139,12 @@ def load_student(folder: str | Path) -> Student:
     pieces = find_pieces(description, folder)
     if (folder / ONNX).exists():
         return Student(OnnxNetwork(folder / ONNX), description, pieces)
-    return Student(load_network(description, folder / WEIGHTS), description, pieces)
-
-
-def load_network(description: Description, path: Path) -> nn.Module:
-    """Build a network and load weights from a file, after checking that they match."""
     with uninitialised():
         net = description.build()
-    return fill(net, path)
+    return Student(_fill(net, folder / WEIGHTS), description, pieces)
 
 
-def fill(net: nn.Module, path: Path) -> nn.Module:
+def _fill(net: nn.Module, path: Path) -> nn.Module:
     """Load the weights of a network without any from a file, after checking that they match."""
     weights = load_weights(path)
     for key, own in net.state_dict().items():
@@ -204,7 +199,7 @@ def _of_run(folder: Path) -> Student:
     description = describe_run(folder)
     with uninitialised():
         net = description.build_student()
-    whole = whole_student(fill(net, folder / STUDENT), description)
+    whole = whole_student(_fill(net, folder / STUDENT), description)
     return Student(whole, description, find_pieces(description, folder))
 
 

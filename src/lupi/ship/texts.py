@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from lupi.loaders.text.exports import TEXT, find_tool, read_export
 from lupi.loaders.text.texts import as_text, remove_tags
 from lupi.loaders.text.tokens import split_words
 from lupi.loaders.text.word_vocabulary import WordVocabulary
-from lupi.ship.description import Description, TextFiles
+from lupi.ship.description import Description, Encoded, TextFiles
 from lupi.ship.manifest import TOKENIZER
 
 if TYPE_CHECKING:
@@ -22,17 +22,6 @@ if TYPE_CHECKING:
 
 ONE_PER_LINE = (".txt", "")
 """Suffixes of files with one text per line and no columns, like stdin."""
-
-
-class EncodedTexts(NamedTuple):
-    """A batch of texts of a file."""
-
-    numbers: list[int]
-    """Numbers of the valid texts, from 1."""
-    x: NDArray[Any]
-    """Word numbers (B, T), or pieces of words (B, W, L, 2)."""
-    bad: list[tuple[int, str]]
-    """Number and error of each invalid text."""
 
 
 def find_pieces(description: Description, folder: Path) -> "WordPieces | None":
@@ -72,7 +61,7 @@ class TextEncoder:
             raise LupiError(f"text {bad[0][0]}: {bad[0][1]}")
         return x
 
-    def read(self, path: Path, batch_size: int) -> Iterator[EncodedTexts]:
+    def read(self, path: Path, batch_size: int) -> Iterator[Encoded]:
         """Read a file like the training texts, an annotation tool's, or one text per line."""
         if (tool := find_tool(path)) is not None:
             rows, column = read_export(path, tool), TEXT
@@ -87,9 +76,7 @@ class TextEncoder:
         while chunk := list(islice(texts, batch_size)):
             yield self._encoded(chunk)
 
-    def read_lines(
-        self, lines: Iterable[str], where: str, batch_size: int
-    ) -> Iterator[EncodedTexts]:
+    def read_lines(self, lines: Iterable[str], where: str, batch_size: int) -> Iterator[Encoded]:
         """Read one text per line, as lines arrive."""
         numbered = ((number, as_text(line)) for number, line in enumerate(lines, start=1))
         texts = ((number, text) for number, text in numbered if text is not None)  # no empty lines
@@ -99,7 +86,7 @@ class TextEncoder:
         except UnicodeDecodeError:
             raise LupiError(f"{where} is not {self._how.encoding} text; save it as such") from None
 
-    def _encoded(self, texts: Sequence[tuple[int, str | None]]) -> EncodedTexts:
+    def _encoded(self, texts: Sequence[tuple[int, str | None]]) -> Encoded:
         shown, numbers, bad = [], [], []
         for number, text in texts:
             words = split_words(remove_tags(text or "", self._how.tags))
@@ -109,8 +96,8 @@ class TextEncoder:
             shown.append(words[: self._how.max_length])
             numbers.append(number)
         if self._pieces is not None:
-            return EncodedTexts(numbers, self._pieces(shown).numpy(), bad)
-        return EncodedTexts(numbers, _padded([self._vocabulary.encode(w) for w in shown]), bad)
+            return Encoded(numbers, self._pieces(shown).numpy(), bad)
+        return Encoded(numbers, _padded([self._vocabulary.encode(w) for w in shown]), bad)
 
 
 def _padded(texts: Sequence[NDArray[Any]]) -> NDArray[Any]:
