@@ -320,7 +320,7 @@ SHARD = (
 SHARD_ROWS = (
     "import hashlib; from lupi.loaders.images.shards.format import _read_rows",
     "sha256 = hashlib.sha256((path / 'rows.safetensors').read_bytes()).hexdigest()\n"
-    "_read_rows(name, sha256, 8, 'crop')",
+    "_read_rows(name, sha256, 8)",
 )
 TEXT = ("from lupi_paper.translation.text.parallel_text import read_lines", "read_lines(path)")
 TREE_OF = (TREE[0], "open_tree(path).folders")

@@ -19,7 +19,7 @@ from lupi.errors import LupiError
 from lupi.loaders.images.shards import stream
 from lupi.permission import allow
 from lupi.tasks.images.image import ImageRun
-from lupi.tasks.images.image_files import ImageFilesSettings, shard_images
+from lupi.tasks.images.image_files import ImageFilesSettings, open_images, shard_images
 from lupi.tasks.images.image_folder import ImageFolderSettings
 from lupi_paper.images.imagenet import ImagenetSettings, ImagenetTask
 from made_images import image_folder, imagenet
@@ -333,3 +333,30 @@ def test_masks_stay_in_files(tmp_path: Path) -> None:
     settings = ImageFolderSettings(root=str(root), masks="masks", n_val=1, n_test=1)
     with pytest.raises(LupiError, match="shards support boxes"):
         shard(settings, tmp_path / "out")
+
+
+def test_an_empty_region_is_none_that_is_missing(tmp_path: Path) -> None:
+    root = image_folder(tmp_path / "mine")
+    boxes = ["0 0.5 0.5 0.2 0.2", "", None]  # a box, nothing there, not annotated
+    for kind in ("cats", "dogs"):
+        (root / "labels" / kind).mkdir(parents=True)
+        for path in sorted((root / kind).glob("*.png")):
+            if (box := boxes[int(path.stem) % 3]) is not None:
+                (root / f"labels/{kind}/{path.stem}.txt").write_text(box)
+    cache = tmp_path / "cache"
+    settings = ImageFolderSettings(
+        root=str(root), boxes="labels", n_val=1, n_test=1, image_size=16, cache=cache
+    )
+    shard(settings, tmp_path / "out")
+    streamed = open_images(settings.model_copy(update={"root": str(tmp_path / "out")}))
+    for part, images in open_images(settings).parts.items():
+        rows = np.arange(len(images.y))
+        masks, has = images.regions(rows, "real", 0)
+        others, has_others = streamed.parts[part].regions(rows, "real", 0)
+        assert np.array_equal(has, has_others)
+        assert torch.equal(masks.masks(rows), others.masks(rows))
+        if part == "train":
+            filled = masks.masks(rows).flatten(1).any(1).numpy()
+            assert (has & filled).any()
+            assert (has & ~filled).any()
+            assert (~has).any()
