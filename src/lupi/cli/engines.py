@@ -1,7 +1,6 @@
 """Choose the engine from the options of a command."""
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,14 +12,7 @@ if TYPE_CHECKING:
 PANEL = "Engine: where runs are executed"
 
 
-class EngineName(StrEnum):
-    """The available engines."""
-
-    local = "local"
-    ray = "ray"
-    slurm = "slurm"
-
-
+EngineName = Literal["local", "ray", "slurm"]
 Name = Annotated[
     EngineName,
     typer.Option(
@@ -66,17 +58,17 @@ Sbatch = Annotated[
 
 
 def make_engine(
-    name: EngineName = EngineName.local,
-    workers: int | None = None,
-    address: str | None = None,
-    cpus: int | None = None,
-    gpus: float = 0,
-    memory: float | None = None,
-    minutes: int | None = None,
-    sbatch: list[str] | None = None,
+    name: EngineName,
+    workers: int | None,
+    address: str | None,
+    cpus: int | None,
+    gpus: float,
+    memory: float | None,
+    minutes: int | None,
+    sbatch: list[str] | None,
 ) -> "Engine":
     """Return the selected engine; raise an error for options of another engine."""
-    clusters = (EngineName.ray, EngineName.slurm)
+    clusters = ("ray", "slurm")
     for option, value, engines in (
         ("address", address, clusters[:1]),
         ("cpus", cpus, clusters),
@@ -87,14 +79,14 @@ def make_engine(
     ):
         if value and name not in engines:
             raise LupiError(f"--{option} is for --engine {' or '.join(engines)}, not {name}")
-    if name is EngineName.local:
+    if name == "local":
         from lupi.comparison.engines.local import local_engine
 
         return local_engine(workers)
     from lupi.comparison.jobs import Resources
 
     per_run = Resources(cpus, gpus, memory)
-    if name is EngineName.ray:
+    if name == "ray":
         from lupi.comparison.engines.ray import ray_engine
 
         return ray_engine(address or "local", per_run, workers)

@@ -216,10 +216,3 @@ def fractions(given: str | None) -> list[float] | None:
         raise LupiError(
             f"--xstar-fracs: got {given!r}; expected fractions such as 0.1,0.25,0.5,1"
         ) from None
-
-
-def seed_budget(until_decided: bool, max_seeds: int | None) -> bool | int:
-    """Return what `lupi.compare` takes as `until_decided`."""
-    if max_seeds is not None and not until_decided:
-        raise LupiError("--max-seeds is for --until-decided; otherwise use --set seeds=N")
-    return until_decided if max_seeds is None else max_seeds

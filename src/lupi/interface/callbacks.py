@@ -7,6 +7,7 @@ from typing import Any
 from lupi.comparison.jobs import Event
 from lupi.errors import LupiError
 from lupi.files import read_rows
+from lupi.interface.console import print_message
 from lupi.records import PlannedRun
 
 Callback = Callable[[PlannedRun, Event], None]
@@ -24,7 +25,7 @@ def notify(
 
 
 class TensorBoardCurves:
-    """Writes the learning curves of runs for TensorBoard, one folder per run.
+    """Writes the learning curves of runs for TensorBoard, one folder per run, and says where.
 
     Args:
         records: Folder of the comparison; the curves are written to `tensorboard/` there.
@@ -37,14 +38,10 @@ class TensorBoardCurves:
             raise LupiError(
                 "--tensorboard needs TensorBoard: pip install 'lupi[tensorboard]'"
             ) from None
-        self._open, self._records = SummaryWriter, records
+        self._open, self._records, self._folder = SummaryWriter, records, records / "tensorboard"
+        print_message(f"learning curves: tensorboard --logdir {self._folder}")
         self._writers: dict[str, Any] = {}
         self._written: set[tuple[str, int, int]] = set()
-
-    @property
-    def folder(self) -> Path:
-        """Folder of the curves: `tensorboard --logdir FOLDER` shows them."""
-        return self._records / "tensorboard"
 
     def __call__(self, run: PlannedRun, event: Event) -> None:
         """Add an event to the curves of its run."""
@@ -76,5 +73,5 @@ class TensorBoardCurves:
     def _writer(self, run: PlannedRun) -> Any:
         if run.run_id not in self._writers:
             name = f"{run.arm.replace('/', '-')}, n = {run.size}, seed {run.seed}"
-            self._writers[run.run_id] = self._open(str(self.folder / name))
+            self._writers[run.run_id] = self._open(str(self._folder / name))
         return self._writers[run.run_id]

@@ -42,9 +42,18 @@ def _named(name: str, known: Mapping[str, Any]) -> dict[str, Any]:
         return arm
     if name not in learners():
         raise LupiError(f"arms: {unknown_name('arm or method', name, [*known, *learners()])}")
-    learner = learners()[name]
-    has_control = learner.uses_xstar and not learner.sees_xstar_at_test and not learner.classical
-    return {"method": name, **({"controls": ["shuffled"]} if has_control else {})}
+    return {"method": name, **({"controls": ["shuffled"]} if _trains_with_xstar(name) else {})}
+
+
+def _trains_with_xstar(name: str) -> bool:
+    """Return whether a method uses x* in training and predicts without it."""
+    learner = learners().get(name)
+    return (
+        learner is not None
+        and learner.uses_xstar
+        and not learner.sees_xstar_at_test
+        and not learner.classical
+    )
 
 
 def with_fractions(arms: Mapping[str, Any], fractions: Sequence[float]) -> dict[str, Any]:
@@ -61,18 +70,7 @@ def with_fractions(arms: Mapping[str, Any], fractions: Sequence[float]) -> dict[
             "fractions of the rows, such as 0.1,0.25,0.5,1"
         )
 
-    def varies(arm: Mapping[str, Any]) -> bool:
-        learner = learners().get(arm.get("method", ""))
-        return (
-            learner is not None
-            and learner.uses_xstar
-            and not learner.sees_xstar_at_test
-            and not learner.classical
-        )
-
-    if not any(varies(arm) for arm in arms.values()):
+    varying = [name for name, arm in arms.items() if _trains_with_xstar(arm.get("method", ""))]
+    if not varying:
         raise LupiError("xstar_fracs: no arm of this comparison uses x*; leave it out")
-    return {
-        name: {**arm, "xstar_fracs": wanted} if varies(arm) else dict(arm)
-        for name, arm in arms.items()
-    }
+    return {**arms, **{name: {**arms[name], "xstar_fracs": wanted} for name in varying}}

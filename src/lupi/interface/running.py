@@ -65,7 +65,6 @@ def run_comparison(
     folder = folder or default_folder(plan.settings.name)
     if tensorboard:
         callback = TensorBoardCurves(folder)
-        print_message(f"learning curves: tensorboard --logdir {callback.folder}")
     execute_plan(plan, folder, engine, callback)
     if confirm:
         _confirm(plan, folder, engine, callback)

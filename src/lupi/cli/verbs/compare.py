@@ -3,18 +3,15 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from lupi.cli import engines, options
-from lupi.cli.engines import make_engine
 from lupi.cli.options import Json, Quiet, Sets, Workers
 from lupi.cli.output import RUN_AGAIN, print_verdict, resumable
+from lupi.errors import LupiError
 from lupi.interface.console import print_message, silenced
-
-if TYPE_CHECKING:
-    from lupi.comparison.jobs import Engine
 
 
 @options.takes_columns
@@ -33,7 +30,7 @@ def compare(
     device: options.Device = None,
     out: options.Out = None,
     workers: options.Workers = None,
-    engine: engines.Name = engines.EngineName.local,
+    engine: engines.Name = "local",
     address: engines.Address = None,
     cpus: engines.Cpus = None,
     gpus: engines.Gpus = 0,
@@ -93,32 +90,19 @@ def compare(
 
         print(as_yaml(raw), end="")
         return
-    budget = options.seed_budget(until_decided, max_seeds)
+    if max_seeds is not None and not until_decided:
+        raise LupiError("--max-seeds is for --until-decided; otherwise use --set seeds=N")
     does = engines.make_engine(engine, workers, address, cpus, gpus, memory, minutes, sbatch)
-    compare_and_print(raw, out, does, as_json, quiet, budget, tensorboard, confirm)
 
-
-def compare_and_print(
-    raw: dict[str, Any],
-    out: Path | None,
-    engine: "Engine",
-    as_json: bool,
-    quiet: bool,
-    until_decided: bool | int = False,
-    tensorboard: bool = False,
-    confirm: bool = False,
-) -> None:
-    """Run a comparison as `lupi.compare` does, and print its verdict."""
-    from lupi.interface.compare import seed_budget
-    from lupi.interface.running import run_comparison
+    from lupi.interface.running import DEFAULT_BUDGET, run_comparison
     from lupi.tasks.registry import find_task
 
+    budget = max_seeds or (DEFAULT_BUDGET if until_decided else None)
     command = shlex.join(["lupi", *sys.argv[1:]])
     with silenced(quiet):
         with resumable():
-            budget = seed_budget(until_decided)
             result = run_comparison(
-                raw, out, engine, budget, command, tensorboard=tensorboard, confirm=confirm
+                raw, out, does, budget, command, tensorboard=tensorboard, confirm=confirm
             )
         print_verdict(result, as_json)
         print_message(f"report: {result.folder / 'report.html'}")
@@ -148,13 +132,10 @@ def demo(
     known only in training. Nothing is downloaded. Prints a verdict and writes
     `runs/demo/report.html`.
     """
-    from lupi.cli.verbs.compare import compare_and_print
     from lupi.configs import FOLDER
-    from lupi.settings import override, read_yaml
 
     path = FOLDER / "demo.yaml"
-    if print_settings:
+    if print_settings:  # with its comments
         print(path.read_text(encoding="utf-8"), end="")
-        return
-    raw = override(read_yaml(path), set_ or [])
-    compare_and_print(raw, out, make_engine(workers=workers), as_json, quiet)
+    else:
+        compare(settings=path, set_=set_, out=out, workers=workers, as_json=as_json, quiet=quiet)

@@ -1,20 +1,13 @@
 """`lupi features`: compute vectors of images, for use as x*."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.progress import track
 
 from lupi.cli.output import resumable
 from lupi.interface.console import print_message, stderr
-
-
-class _Scale(StrEnum):
-    symmetric = "symmetric"
-    unit = "unit"
-    imagenet = "imagenet"
 
 
 def features(
@@ -31,8 +24,9 @@ def features(
         int, typer.Option("--image-size", min=8, help="Height and width of the images.")
     ] = 224,
     scale: Annotated[
-        _Scale, typer.Option(help="Pixels: -1 to 1, 0 to 1, or ImageNet's mean and deviation.")
-    ] = _Scale.symmetric,
+        Literal["symmetric", "unit", "imagenet"],
+        typer.Option(help="Pixels: -1 to 1, 0 to 1, or ImageNet's mean and deviation."),
+    ] = "symmetric",
     threads: Annotated[int, typer.Option(min=1, help="Number of torch threads.")] = 1,
 ) -> None:
     """Compute a vector for each image of a folder with a pretrained network.
@@ -51,8 +45,8 @@ def features(
 
     torch.set_num_threads(threads)
     names = list_images(folder)
-    encode = image_encoder(load_network(network, weights), scale.value)
-    about = f"{network} {weights or ''} {size} {scale.value}"
+    encode = image_encoder(load_network(network, weights), scale)
+    about = f"{network} {weights or ''} {size} {scale}"
     work = write_vectors(folder, names, encode, size, about, out)
     n_bad = 0
     with resumable():

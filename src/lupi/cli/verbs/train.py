@@ -65,6 +65,7 @@ def train(
         )
 
         from lupi.files import is_locked, read_set_aside
+        from lupi.interface.callbacks import TensorBoardCurves
         from lupi.train.processes import start_processes
         from lupi.train.run import run
 
@@ -73,7 +74,7 @@ def train(
         processes = start_processes(run_settings.train)
         kept = read_set_aside(records)
         first = processes.rank == 0
-        curves = _curves(records) if tensorboard and first else None
+        curves = TensorBoardCurves(records) if tensorboard and first else None
         if first and is_locked(folder):
             print_message(f"another lupi is training this run in {folder}; waiting for it to end")
         with resumable(), _EpochBar(planned, run_settings.train.epochs, task.metric, curves) as bar:
@@ -171,14 +172,6 @@ def _print_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     print(f"{result['status']} after {n_done}, best epoch {result['best_epoch']}")
     if result["collapsed"]:
         print("collapsed: the noise no longer depends on x*")
-
-
-def _curves(records: Path) -> "TensorBoardCurves":
-    from lupi.interface.callbacks import TensorBoardCurves
-
-    curves = TensorBoardCurves(records)
-    print_message(f"learning curves: tensorboard --logdir {curves.folder}")
-    return curves
 
 
 def _print_scores(metrics: dict[str, dict[str, float]]) -> None:
