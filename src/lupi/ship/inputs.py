@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lupi.errors import LupiError
 from lupi.loaders.images.decode import BadImageError
-from lupi.ship.description import Description, ImageFiles
+from lupi.ship.description import Description, Encoded, ImageFiles
 from lupi.ship.predictor import Predictor
 from lupi.ship.rows import RowReader
 from lupi.ship.texts import TextEncoder
@@ -54,7 +54,7 @@ def read_inputs(
     if texts:
         raise LupiError("--input: this student does not predict texts")
     if description.images is not None:
-        return _read_images(description.images, _named(paths, stdin), batch_size)
+        return _read_images(description.images, _listed(paths, stdin), batch_size)
     return _read_rows(description, paths or [STDIN], stdin, batch_size)
 
 
@@ -64,7 +64,7 @@ def default_batch_size(description: Description, paths: Sequence[Path]) -> int:
     return 4096 if reads_rows and paths and STDIN not in paths else 128
 
 
-def _named(paths: Sequence[Path], stdin: Iterable[str]) -> Iterator[Path]:
+def _listed(paths: Sequence[Path], stdin: Iterable[str]) -> Iterator[Path]:
     if not paths:
         raise LupiError(
             "this student predicts images: give files or folders, or - for a list from stdin"
@@ -103,14 +103,8 @@ def _read_rows(
     for path in paths:
         where = "stdin" if path == STDIN else str(path)
         rows = reader.read_csv(stdin, where) if path == STDIN else reader.read(path)
-        for numbers, x, bad in rows:
-            yield Inputs(
-                [{"input": where, "row": number} for number in numbers],
-                x,
-                [f"{where}, row {number}: {reason}" for number, reason in bad],
-                _n_before(numbers, bad),
-                tuple(reader.ignored),
-            )
+        for batch in rows:
+            yield _named_rows(where, batch, tuple(reader.ignored))
 
 
 def _read_texts(
@@ -127,12 +121,13 @@ def _read_texts(
         else:
             sources[str(path)] = encoder.read(path, batch_size)
     for where, batches in sources.items():
-        for numbers, x, bad in batches:
-            names = [{"input": where, "row": number} for number in numbers]
-            reasons = [f"{where}, row {number}: {why}" for number, why in bad]
-            yield Inputs(names, x, reasons, _n_before(numbers, bad))
+        for batch in batches:
+            yield _named_rows(where, batch)
 
 
-def _n_before(numbers: Sequence[int], bad: Sequence[tuple[int, str]]) -> int:
-    """Return the number of valid rows before the first invalid one."""
-    return sum(not bad or number < bad[0][0] for number in numbers)
+def _named_rows(where: str, batch: Encoded, ignored: Sequence[str] = ()) -> Inputs:
+    numbers, x, bad = batch
+    names = [{"input": where, "row": number} for number in numbers]
+    reasons = [f"{where}, row {number}: {why}" for number, why in bad]
+    n_before_bad = sum(not bad or number < bad[0][0] for number in numbers)
+    return Inputs(names, x, reasons, n_before_bad, ignored)
