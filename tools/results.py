@@ -27,8 +27,8 @@ import yaml
 import lupi
 from lupi.design import Design, Looks
 from lupi.records import Arm, ComparisonRecord, Metric, PlannedRun, RunRecord
-from lupi.report import numbers
 from lupi.report.tables import markdown
+from lupi.verdict import units as numbers
 from lupi.verdict.results import ArmSummary, Cell, Difference, Summary
 from lupi.verdict.summary import summarise
 
@@ -258,7 +258,7 @@ def show_paper(file: str) -> str:
 
 def with_interval(found: Difference, metric: str) -> str:
     """Return a difference and its interval."""
-    interval = numbers.difference_interval(found, metric)
+    interval = numbers.interval(found.interval, metric)
     return f"{numbers.difference(found.mean, metric)} ({interval})"
 
 
@@ -288,7 +288,7 @@ def signed(name: str, arm: str, size: int, other: str | None = None) -> str:
 
 def interval(name: str, arm: str, size: int, other: str | None = None) -> str:
     """Return the interval of a difference."""
-    return numbers.difference_interval(difference_of(name, arm, size, other), summary(name).metric)
+    return numbers.interval(difference_of(name, arm, size, other).interval, summary(name).metric)
 
 
 def p(name: str, arm: str, size: int) -> str:
@@ -324,7 +324,7 @@ def between(name: str, arm: str, size: int, other: str) -> tuple[str, str, str]:
     (found,) = cell.differences
     return (
         numbers.difference(found.mean, metric).lstrip("+-"),
-        numbers.difference_interval(found, metric),
+        numbers.interval(found.interval, metric),
         numbers.p_value(cell.p_value),
     )
 

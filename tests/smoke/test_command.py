@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -207,10 +206,6 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, settings: str) -> None:
         (["plan", "small.yaml", "--size", "30"], "--size: got 30; the sizes of the comparison"),
         (["plan", "small.yaml", "--set", "seeds=1"], "a pilot needs at least two seeds"),
         (["report", "."], "holds no comparison"),
-        (["report", "a", "b", "c"], "takes one comparison or two, got 3"),
-        (["report", "a", "b", "--watch"], "are for one comparison, got two"),
-        (["report", ".", "--watch", "--json"], "--watch can't be combined with"),
-        (["report", ".", "--watch"], "holds no comparison"),
         (["methods", "hetdropout"], "did you mean `het-dropout`"),
     ],
 )
@@ -251,26 +246,11 @@ def made(tmp_path: Path) -> str:
 
 def test_report_in_other_forms(made: str, here: Here, tmp_path: Path) -> None:
     assert here("report", made, "--format", "latex")[1].count(r"\\") == 1 + 3
-    assert here("report", made, "--format", "csv")[1].count("\n") == 1 + 3 * 2
+    assert here("report", made, "--format", "csv")[1].count("\n") == 1 + (1 + 1 + 2) * 2
     code, _, stderr = here("report", made, "--figures", "paper")
     assert code == 0
     assert "figure: paper/learning-curves.pdf" in stderr
     assert (tmp_path / "paper/learning-curves.svg").exists()
-    both = json.loads(here("report", made, made, "--json")[1])
-    assert [pair["difference"]["mean"] for pair in both["pairs"]] == [0.0] * 6
-    assert "no-xstar" in here("report", made, made)[1]
-
-
-def test_watch_serves_until_interrupted(made: str, tmp_path: Path) -> None:
-    with started("report", made, "--watch", cwd=tmp_path, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+/", line)
-        assert found, line
-        with urllib.request.urlopen(found[0], timeout=60) as answer:
-            assert b"did privileged information" in answer.read()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 0
 
 
 def test_what_the_system_refuses_ends_in_a_message(made: str, here: Here, tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from plotly.colors import hex_to_rgb, sequential
 
 from lupi.errors import LupiError
 from lupi.records import ComparisonRecord, RunRecord
-from lupi.report.numbers import plain
 from lupi.text_samples import TextSample, read_text_samples
 from lupi.unpack import read_arrays
 from lupi.verdict.results import Summary
 from lupi.verdict.roles import is_candidate
+from lupi.verdict.units import plain
 
 SIDE = 160
 """Pixels of an image's longer side on the page, about: a whole multiple of what was recorded."""

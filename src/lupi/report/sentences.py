@@ -4,17 +4,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lupi.report.numbers import (
+from lupi.verdict.results import ArmSummary, Cell, LabelSaving, Summary, Tuning
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.units import (
     difference,
-    difference_interval,
+    interval,
+    is_share,
     saving,
     saving_interval,
     score,
     unit,
 )
-from lupi.verdict.results import ArmSummary, Cell, LabelSaving, Summary, Tuning
-from lupi.verdict.roles import is_candidate
-from lupi.verdict.units import is_share
 from lupi.verdict.worth import Estimate, Mix, Surface
 
 
@@ -89,7 +89,7 @@ def _gain(arm: ArmSummary, size: int, summary: Summary) -> str:
         return "not measured yet"
     unit = "points" if is_share(summary.metric) else summary.metric
     text = f"{difference(against.mean, summary.metric)} {unit} against {against.other}"
-    return f"{text}, 95 % interval {difference_interval(against, summary.metric)}"
+    return f"{text}, 95 % interval {interval(against.interval, summary.metric)}"
 
 
 EVEN = 0.95

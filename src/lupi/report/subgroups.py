@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lupi.report.numbers import difference, difference_interval, score
 from lupi.report.sentences import cell_at
 from lupi.verdict.results import Difference, Summary
 from lupi.verdict.roles import is_candidate
+from lupi.verdict.units import difference, interval, score
 
 NOTE = (
     "Intervals are of each subgroup by itself and are not corrected for the number of subgroups: "
@@ -47,4 +47,4 @@ def subgroup_rows(summary: Summary, size: int) -> Iterator[SubgroupRow]:
 def _gain(found: Difference | None, metric: str) -> str:
     if found is None:
         return ""
-    return f"{difference(found.mean, metric)} ({difference_interval(found, metric)})"
+    return f"{difference(found.mean, metric)} ({interval(found.interval, metric)})"

@@ -5,43 +5,9 @@ import io
 from collections.abc import Callable
 
 from lupi.escapes import csv_cell, markdown_text
-from lupi.report.numbers import NOTHING, half_width, score, unit
 from lupi.report.terminal import marks_text
 from lupi.verdict.results import LOOKS, Cell, Summary
-
-CSV_COLUMNS = (
-    "comparison",
-    "metric",
-    "arm",
-    "method",
-    "control",
-    "xstar_frac",
-    "size",
-    "n_seeds",
-    "mean",
-    "low",
-    "high",
-    "against_reference",
-    "against_reference_low",
-    "against_reference_high",
-    "deciding_control",
-    "against_control",
-    "against_control_low",
-    "against_control_high",
-    "p_value",
-    "verdict",
-    "label_saving",
-    "label_saving_low",
-    "label_saving_high",
-    "label_saving_reach",
-    "label_saving_control",
-    "label_saving_control_low",
-    "label_saving_control_high",
-    "label_saving_control_reach",
-    "n_diverged",
-    "n_collapsed",
-    "n_missing",
-)
+from lupi.verdict.units import NOTHING, half_width, score, unit
 
 
 def markdown(summary: Summary) -> str:
@@ -74,45 +40,19 @@ def latex(summary: Summary) -> str:
 
 
 def csv_text(summary: Summary) -> str:
-    """Return one CSV line per arm and size with unrounded numbers."""
+    """Return one CSV line per arm, size and control with unrounded numbers."""
+    arms = {arm.name: arm for arm in summary.arms}
+    rows = []
+    for row in summary.rows():
+        arm = arms[row["arm"]]
+        about = {"method": arm.method, "control": arm.control, "xstar_frac": arm.xstar_frac}
+        rows.append({"comparison": summary.comparison, "metric": summary.metric, **about, **row})
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, CSV_COLUMNS, lineterminator="\n")
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
     writer.writeheader()
-    for arm in summary.arms:
-        for cell in arm.cells:
-            by_other = {found.other: found for found in cell.differences}
-            row = {
-                "comparison": summary.comparison,
-                "metric": summary.metric,
-                "arm": arm.name,
-                "method": arm.method,
-                "control": arm.control,
-                "xstar_frac": arm.xstar_frac,
-                "size": cell.size,
-                "n_seeds": cell.n_seeds,
-                "mean": cell.mean,
-                "deciding_control": cell.deciding_control,
-                "p_value": cell.p_value,
-                "verdict": cell.verdict,
-                "n_diverged": cell.n_diverged,
-                "n_collapsed": cell.n_collapsed,
-                "n_missing": cell.n_missing,
-            }
-            row["low"], row["high"] = cell.interval or (None, None)
-            others = {"reference": summary.reference, "control": cell.deciding_control}
-            for name, other in others.items():
-                if found := by_other.get(other or ""):
-                    row[f"against_{name}"] = found.mean
-                    ends = found.interval
-                    row[f"against_{name}_low"], row[f"against_{name}_high"] = ends
-            for name, saved in (
-                ("label_saving", cell.label_saving),
-                ("label_saving_control", cell.label_saving_control),
-            ):
-                if saved is not None:
-                    row |= {name: saved.factor, f"{name}_reach": saved.reach}
-                    row[f"{name}_low"], row[f"{name}_high"] = saved.interval or (None, None)
-            writer.writerow({name: csv_cell(value) for name, value in row.items()})
+    for row in rows:
+        writer.writerow({name: csv_cell(value) for name, value in row.items()})
     return stream.getvalue()
 
 

@@ -9,28 +9,16 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from lupi.report.numbers import (
-    NOTHING,
-    difference,
-    difference_interval,
-    half_width,
-    p_value,
-    score,
-    unit,
-)
 from lupi.report.outcome import outcome
 from lupi.report.sentences import (
     additional_labels,
-    cell_at,
-    families,
     partial_sentences,
-    percent,
     tuning_lines,
 )
 from lupi.report.subgroups import NOTE, subgroup_rows
 from lupi.verdict.results import LOOKS, Cell, Summary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.side_by_side import Pair, SideBySide
+from lupi.verdict.units import NOTHING, half_width, score, unit
 from lupi.verdict.words import at_sizes
 
 WIDEST_NAME = 28
@@ -62,7 +50,10 @@ class SummaryTable:
             yield Text("")
         for line in (*_legend(summary), *summary.statement.notes):
             yield _wrapped(line, width, style="dim")
-        yield from _partial(summary, width)
+        if partial := list(partial_sentences(summary)):
+            yield Text("")
+        for sentence in partial:
+            yield _wrapped(sentence, width)
         yield from _label_saving(summary, width)
         yield from _subgroups(summary, width)
         yield from _tuning(summary, width)
@@ -212,81 +203,3 @@ def _tuning(summary: Summary, width: int) -> Iterator[Text]:
         yield _wrapped(title, width, style="bold" if arms else "")
     for line in arms:
         yield _wrapped(line, width, first="  ", rest="    ")
-
-
-def _partial(summary: Summary, width: int) -> Iterator[Text]:
-    """Yield a text chart of the scores by the fraction of rows with x*."""
-    for family, arms in families(summary).items():
-        for size in summary.sizes if any(map(is_candidate, arms)) else ():
-            cells = [(arm.xstar_frac, cell_at(arm, size)) for arm in arms]
-            title = f"\nPartial x*: {family}, n = {size}, {unit(summary.metric)}"
-            yield Text(title, style="bold")
-            for line in _strip_chart(cells, summary.metric, width):
-                yield Text(line)
-    for sentence in partial_sentences(summary):
-        yield _wrapped(sentence, width)
-
-
-def _strip_chart(cells: Sequence[tuple[float, Cell]], metric: str, width: int) -> Iterator[str]:
-    """Draw one row per fraction: the mean as a dot, the interval as a line, on a common scale."""
-    ends = [
-        end
-        for _, cell in cells
-        if cell.mean is not None
-        for end in (cell.mean, *(cell.interval or ()))
-    ]
-    n_columns = max(10, min(width - 26, 50))
-    low, high = min(ends, default=0.0), max(ends, default=1.0)
-    per_column = (high - low) / (n_columns - 1) or 1.0
-    for frac, cell in cells:
-        if cell.mean is None:
-            yield f"{percent(frac):>8}  {NOTHING}"
-            continue
-        ends_of = cell.interval or (cell.mean, cell.mean)
-        start, dot, end = (
-            round((value - low) / per_column) for value in (ends_of[0], cell.mean, ends_of[1])
-        )
-        bar = "".join(
-            "●" if i == dot else "─" if start <= i <= end else " " for i in range(n_columns)
-        )
-        head = f"{percent(frac):>8}  {score(cell.mean, metric):>6} {LOOKS[cell.verdict].mark}"
-        yield f"{head} {bar}".rstrip()
-
-
-def render_pair(found: SideBySide) -> Iterator[RenderableType]:
-    """Yield the printable parts of two comparisons side by side."""
-    yield Text(f"first: {found.first}\nsecond: {found.second}\n")
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    table.add_column("arm", overflow="fold")
-    for head in ("n", "first", "second", "gain", "95 % interval", "p", "seeds"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for pair in found.pairs:
-        table.add_row(Text(pair.arm), *_entries(pair, found.metric))
-    yield table
-    better = "higher" if found.higher_is_better else "lower"
-    yield Text(f"\n{unit(found.metric)} on test data ({better} is better): means over all seeds.")
-    if found.data_differ:
-        yield Text(f"The data differ ({found.data_differ}), so seeds draw different rows:")
-        yield Text("differences are neither paired nor tested.")
-    else:
-        yield Text(
-            "Gain: second minus first (positive is better), paired over the common seeds;\n"
-            "p from a sign-flip test, corrected for the sizes of an arm."
-        )
-    for where, arms in (("first", found.only_first), ("second", found.only_second)):
-        if arms:
-            yield Text(f"only in the {where}: {', '.join(arms)}")
-    for warning in found.warnings:
-        yield Text(f"! {warning}")
-
-
-def _entries(pair: Pair, metric: str) -> list[str]:
-    return [
-        str(pair.size),
-        score(pair.first, metric),
-        score(pair.second, metric),
-        difference(pair.difference.mean if pair.difference else None, metric),
-        difference_interval(pair.difference, metric) if pair.difference else "",
-        p_value(pair.difference.p_value if pair.difference else None),
-        str(pair.n_pairs),
-    ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lupi.records import ComparisonRecord, RunRecord
-from lupi.report.numbers import score, unit
+from lupi.verdict.units import score, unit
 
 Row = dict[str, Any]
 

@@ -127,8 +127,8 @@ def flip_signs(
     alone_better, alone_worse = _alone(found), _alone(found, -1.0)
     groups = np.arange(len(rows)) if questions is None else np.asarray(questions)
     stages = _stages(groups, order)
-    better = _in_stages(found, stages, groups, alone_better)
-    worse = _in_stages(found, stages, np.arange(len(rows)), alone_worse, -1.0)
+    better = _in_stages(found, stages, groups, alone_better[None])[0]
+    worse = _in_stages(found, stages, np.arange(len(rows)), alone_worse[None], -1.0)[0]
     low, high = _bounds(found, rows, correlation)
     # The family decides whether an interval excludes zero.
     low = np.where(better <= ALPHA / 2, np.maximum(low, TIE * last.scale), np.minimum(low, 0.0))
@@ -220,17 +220,17 @@ def _in_stages(
     """Return p-values corrected within each stage and not below any of the stages before it.
 
     Args:
-        looks: Statistics at each look.
-        stages: Comparisons that are tested together, stage by stage.
+        looks: Statistics at each look, of one family or of several.
+        stages: Comparisons of a family that are tested together, stage by stage.
         groups: The group of each comparison: see `_step_down`.
-        alone: P-values of each comparison alone.
+        alone: P-values of each comparison alone, (family, comparison).
         sign: 1 for "better", -1 for "worse".
     """
-    found, gate = np.ones(len(groups)), 0.0
+    found, gate = np.ones(alone.shape), np.zeros((len(alone), 1))
     for rows in stages:
-        corrected = _step_down(looks, rows, groups[rows], sign)
-        found[rows] = np.maximum(np.maximum(corrected, alone[rows]), gate)
-        gate = float(found[rows].max())
+        corrected = _step_down(looks, rows, groups[rows], sign, len(alone))
+        found[:, rows] = np.maximum(np.maximum(corrected, alone[:, rows]), gate)
+        gate = found[:, rows].max(1, keepdims=True)
     return found
 
 
@@ -241,60 +241,68 @@ def _stages(groups: Groups, order: Sequence[int]) -> list[Groups]:
     return [rows for rows in stages if len(rows)]
 
 
-def _step_down(looks: Sequence[_Look], rows: Groups, groups: Groups, sign: float) -> Floats:
-    """Return p-values of these rows, corrected for all of them and for all looks.
+def _step_down(
+    looks: Sequence[_Look], rows: Groups, groups: Groups, sign: float, n_families: int
+) -> Floats:
+    """Return p-values of these comparisons, corrected for all of them and for all looks.
 
     They are divided by the share of the error that was allowed until the look, so that every one is
     compared with the same level. The comparisons of a look are ordered by their statistic, and each
     is held against itself and all weaker ones of other groups that have not been claimed at an
     earlier look.
+
+    Returns:
+        (family, comparison).
     """
-    tables = [sign * look.statistics[rows] for look in looks]
-    best = np.ones(len(rows))
-    claimed = np.zeros(len(rows), dtype=np.bool_)
-    for k, (look, table) in enumerate(zip(looks, tables, strict=True)):
-        observed = table[:, 0]
-        order = np.argsort(np.where(claimed, np.inf, observed), kind="stable")
+
+    def table(look: _Look) -> Floats:
+        """Return the statistics, (family, comparison, pattern)."""
+        n_patterns = look.statistics.shape[1]
+        return sign * look.statistics.reshape(n_families, -1, n_patterns)[:, rows]
+
+    best = np.ones((n_families, len(rows)))
+    claimed = np.zeros(best.shape, dtype=np.bool_)
+    for k, look in enumerate(looks):
+        statistics = table(look)
+        order = np.argsort(np.where(claimed, np.inf, statistics[..., 0]), axis=1, kind="stable")
+        ranked = np.take_along_axis(statistics, order[..., None], axis=1)
+        is_above = _with_rivals(ranked, groups[order]) >= ranked[..., :1] - TIE
         crossed: Bools | None = None
-        for earlier, its_table in zip(looks[:k], tables[:k], strict=True):
-            largest = _with_rivals(its_table[order], groups[order][:, None])
-            crossed = _cross(largest, earlier.share, crossed)
-        is_above = _with_rivals(table[order], groups[order][:, None]) >= (
-            observed[order][:, None] - TIE
-        )
+        for earlier in looks[:k]:
+            as_ranked = np.take_along_axis(table(earlier), order[..., None], axis=1)
+            crossed = _cross(_with_rivals(as_ranked, groups[order]), earlier.share, crossed)
         if crossed is not None:
             is_above |= crossed
-        p_values = is_above.mean(1) / look.share
-        # A comparison is claimed only if all stronger ones are.
-        open_ones = ~claimed[order]
-        p_values[open_ones] = np.maximum.accumulate(p_values[open_ones][::-1])[::-1]
-        found = np.empty(len(rows))
-        found[order] = p_values
-        found[~look.has_spread[rows]] = 1.0
+        # A comparison is claimed only if all stronger ones are; the last ones were at other looks.
+        p_values = np.where(
+            np.take_along_axis(claimed, order, axis=1), 0.0, is_above.mean(-1) / look.share
+        )
+        p_values = np.maximum.accumulate(p_values[:, ::-1], axis=1)[:, ::-1]
+        found = np.empty(best.shape)
+        np.put_along_axis(found, order, p_values, axis=1)
+        found[~look.has_spread.reshape(n_families, -1)[:, rows]] = 1.0
         best = np.where(claimed, best, np.minimum(best, found))
         claimed |= best <= ALPHA / 2
     return np.minimum(best, 1.0)
 
 
-def _with_rivals(rows: Floats, groups: Groups) -> Floats:
-    """Return, for each row, its maximum with all rows before it that belong to other groups.
+def _with_rivals(ranked: Floats, groups: Groups) -> Floats:
+    """Return, for each comparison, its maximum with all before it that belong to other groups.
 
     Args:
-        rows: (row, ..., pattern).
-        groups: The group of each row, (row, ..., 1).
+        ranked: Statistics, (family, comparison, pattern).
+        groups: The group of each comparison, (family, comparison).
     """
-    found = np.empty_like(rows)
-    if len(np.unique(groups)) == len(groups):  # all rows compete
-        found[0] = rows[0]
-        for i in range(1, len(rows)):
-            np.maximum(found[i - 1], rows[i], out=found[i])
-        return found
-    best = np.full(rows.shape[1:], -np.inf)
+    found = np.empty_like(ranked)
+    if len(np.unique(groups[0])) == groups.shape[1]:  # all compete
+        return np.maximum.accumulate(ranked, axis=1, out=found)
+    best = np.full((len(ranked), ranked.shape[2]), -np.inf)
     second = best.copy()  # the best of the groups that do not have the best
-    owner = np.full(rows.shape[1:], -1, dtype=groups.dtype)
-    for i, (row, group) in enumerate(zip(rows, groups, strict=True)):
+    owner = np.full(best.shape, -1, dtype=groups.dtype)
+    for i in range(ranked.shape[1]):
+        row, group = ranked[:, i], groups[:, i, None]
         is_owner, is_best = owner == group, row > best
-        np.maximum(row, np.where(is_owner, second, best), out=found[i])
+        np.maximum(row, np.where(is_owner, second, best), out=found[:, i])
         np.copyto(second, np.where(is_best, best, np.maximum(second, row)), where=~is_owner)
         np.copyto(owner, group, where=is_best)
         np.maximum(best, row, out=best)
@@ -303,15 +311,15 @@ def _with_rivals(rows: Floats, groups: Groups) -> Floats:
 
 def _cross(statistics: Floats, share: float, earlier: Bools | None) -> Bools:
     """Add the patterns with the largest statistics, as many as the share of the error allows."""
-    n_patterns = statistics.shape[1]
-    fresh = statistics if earlier is None else np.where(earlier, -np.inf, statistics)
-    n_earlier = np.zeros(len(fresh), np.intp) if earlier is None else earlier.sum(1)
-    allowed = np.maximum(_n_allowed(share, n_patterns) - n_earlier, 0)
+    n_patterns = statistics.shape[-1]
+    if earlier is None:
+        earlier = np.zeros(statistics.shape, dtype=np.bool_)
+    fresh = np.where(earlier, -np.inf, statistics)
+    allowed = np.maximum(_n_allowed(share, n_patterns) - earlier.sum(-1, keepdims=True), 0)
     place = np.minimum(allowed, n_patterns - 1)
-    falling = -np.partition(-fresh, np.unique(place), axis=1)
-    bound = falling[np.arange(len(fresh)), place]
-    crossing: Bools = fresh > bound[:, None] + TIE
-    return crossing if earlier is None else crossing | earlier
+    falling = -np.partition(-fresh, np.unique(place), axis=-1)
+    crossing: Bools = earlier | (fresh > np.take_along_axis(falling, place, axis=-1) + TIE)
+    return crossing
 
 
 def _alone(looks: Sequence[_Look], sign: float = 1.0) -> Floats:
@@ -422,30 +430,11 @@ def simulated_claims(
         order: The questions to test first, one after another.
     """
     n_families, n_rows, n_seeds = tables.shape
-    look = _Look(
-        tables.reshape(-1, n_seeds), np.tile(correlations, n_families), share, n_seeds, n_patterns
-    )
-    statistics = look.statistics.reshape(n_families, n_rows, -1)
-    claims = (_alone([look]) <= ALPHA / 2).reshape(n_families, n_rows)
+    rows = tables.reshape(-1, n_seeds)
+    look = _Look(rows, np.tile(correlations, n_families), share, n_seeds, n_patterns)
+    alone = _alone([look]).reshape(n_families, n_rows)
     groups = np.arange(n_rows) if questions is None else np.asarray(questions)
-    gate = np.ones((n_families, 1), dtype=np.bool_)
-    for rows in _stages(groups, order):
-        claims[:, rows] &= _simulated_stage(statistics[:, rows], groups[rows], share) & gate
-        gate &= claims[:, rows].all(1, keepdims=True)
-    return claims
-
-
-def _simulated_stage(statistics: Floats, groups: Groups, share: float) -> Bools:
-    """Return the claims of the comparisons of a stage, (family, comparison), by step-down."""
-    observed = statistics[:, :, 0]
-    order = np.argsort(observed, axis=1)
-    rows = np.take_along_axis(statistics, order[:, :, None], axis=1).transpose(1, 0, 2)
-    largest = _with_rivals(rows, groups[order].T[:, :, None]).transpose(1, 0, 2)
-    ranked = np.take_along_axis(observed, order, axis=1)
-    p_values = (largest >= ranked[:, :, None] - TIE).mean(2)
-    p_values = np.maximum.accumulate(p_values[:, ::-1], axis=1)[:, ::-1]
-    claims = np.empty(p_values.shape, dtype=np.bool_)
-    np.put_along_axis(claims, order, p_values <= share * ALPHA / 2, axis=1)
+    claims: Bools = _in_stages([look], _stages(groups, order), groups, alone) <= ALPHA / 2
     return claims
 
 

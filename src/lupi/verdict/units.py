@@ -4,8 +4,12 @@ Headlines, tables, pages and JSON readers use these functions, so one number is 
 """
 
 import re
+from typing import TYPE_CHECKING
 
 from lupi.errors import LupiError
+
+if TYPE_CHECKING:
+    from lupi.verdict.results import LabelSaving
 
 SYNONYMS = {
     "acc": "accuracy",
@@ -158,6 +162,28 @@ def interval(ends: tuple[float | None, float | None], metric: str) -> str:
         words = "or less" if low is None else "or more"
         return f"{difference(high if low is None else low, metric)} {words}"
     return f"{difference(low, metric)} to {difference(high, metric)}"
+
+
+def half_width(interval: tuple[float, float], metric: str) -> str:
+    """Format half the width of an interval, for use after ±."""
+    return score((interval[1] - interval[0]) / 2, metric)
+
+
+def saving(found: "LabelSaving | None") -> str:
+    """Format a label-saving factor, or the reason why there is none."""
+    if found is None or found.reach == "unknown":
+        return NOTHING
+    return found.reach if found.factor is None else f"{found.factor:.1f}×"
+
+
+def saving_interval(found: "LabelSaving | None") -> str:
+    """Format the interval of a label-saving factor, if there is one."""
+    if found is None or found.factor is None or found.interval is None:
+        return ""
+    low, high = found.interval
+    if low == 0:  # below the smallest size, so not measured
+        return "any factor" if high is None else f"{high:.1f} or less"
+    return f"{low:.1f} or more" if high is None else f"{low:.1f} to {high:.1f}"
 
 
 def unit_in_words(metric: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from lupi.files import write_text
 from lupi.report.figures.line_chart import LINE_DASHES, Axis, Line, line_chart
 from lupi.report.figures.styles import NEUTRAL, PALETTE
-from lupi.report.numbers import plain
+from lupi.verdict.units import plain
 from lupi_paper.theory.bounds import Bound
 from lupi_paper.theory.curves import BoundSettings, make_bounds
 from lupi_paper.theory.simulation import EstimatorRisk

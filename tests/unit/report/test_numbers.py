@@ -1,17 +1,17 @@
 import pytest
 
-from lupi.report.numbers import (
+from lupi.verdict.results import LabelSaving
+from lupi.verdict.units import (
     NOTHING,
     difference,
     half_width,
+    is_share,
     p_value,
     plain,
     saving,
     saving_interval,
     score,
 )
-from lupi.verdict.results import LabelSaving
-from lupi.verdict.units import is_share
 
 
 @pytest.mark.parametrize(

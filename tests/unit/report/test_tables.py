@@ -70,11 +70,12 @@ def test_markdown_has_a_cell_per_size_whatever_the_name() -> None:
 
 def test_csv_has_every_number_as_it_is() -> None:
     rows = list(csv.DictReader(csv_text(judged(EVIL)).splitlines()))
-    assert len(rows) == 4
-    row = rows[2]
-    assert row["arm"] == EVIL
-    assert float(row["mean"]) == 0.6
-    assert (row["against_reference"], row["deciding_control"]) == ("0.05", "gaussian-dropout")
-    assert (row["label_saving"], row["label_saving_high"]) == ("1.5", "")
-    assert rows[3]["mean"] == ""
-    assert float(row["against_control"]) == pytest.approx(-0.01)
+    assert len(rows) == 2 + 2 * 2  # the reference at two sizes, and two controls at each
+    over_plain, over_control = rows[2:4]
+    assert (over_plain["arm"], over_plain["method"], over_plain["control"]) == (EVIL, EVIL, "real")
+    assert (float(over_plain["mean"]), float(over_plain["mean_low"])) == (0.6, 0.58)
+    assert (over_plain["against"], over_plain["difference"]) == ("no-xstar", "0.05")
+    assert (over_plain["label_saving"], over_plain["label_saving_high"]) == ("1.5", "")
+    assert (over_control["against"], over_control["is_deciding"]) == ("gaussian-dropout", "True")
+    assert float(over_control["difference"]) == pytest.approx(-0.01)
+    assert rows[4]["mean"] == ""

@@ -56,16 +56,3 @@ def test_metrics_that_are_no_shares() -> None:
     shown = text(summary(arm("het-dropout", cell(100, 31.25)), metric="rmse", trivial=None))
     assert "31.25 ± 0.02 ." in shown
     assert "predictor that ignores" not in shown
-
-
-def test_fractions_are_drawn_on_one_scale() -> None:
-    family = [
-        arm(f"het@{frac:g}%", cell(100, mean), xstar_frac=frac / 100, family="het")
-        for frac, mean in ((0.0, 0.5), (4.0, 0.6), (100.0, 0.58))
-    ]
-    shown = text(summary(*family))
-    chart = [line for line in shown.splitlines() if "●" in line]
-    assert [line.split(" %")[0].strip() for line in chart] == ["0", "4", "100"]
-    assert chart[0].index("●") < chart[2].index("●") < chart[1].index("●")
-    assert "x* helps at no measured fraction" in shown
-    assert "Partial x*" not in text(summary(arm("het", cell())))

@@ -180,9 +180,9 @@ def _plan(raw: dict[str, Any], work: Work, gain: float | None, power: float, as_
 
 
 def _print(found: "SeedPlan", n_workers: int) -> None:
-    from lupi.report.numbers import difference, score, unit
     from lupi.verdict.planning import CONFIDENCE
     from lupi.verdict.roles import MEAN
+    from lupi.verdict.units import difference, score, unit
 
     console = PlainConsole(highlight=False)
     gain = f"{difference(found.gain, found.metric)} ({escape(unit(found.metric))})"

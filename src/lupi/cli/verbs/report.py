@@ -1,6 +1,5 @@
 """`lupi report`: judge the records of a comparison."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,11 +12,9 @@ from lupi.interface.console import print_message
 
 
 def report(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="DIR [OTHER]", help="Folder of a comparison, such as runs/demo; or two folders."
-        ),
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Folder of a comparison, such as runs/demo."),
     ],
     as_json: Json = False,
     format_: Annotated[
@@ -28,40 +25,17 @@ def report(
         Path | None,
         typer.Option(help="Also write figures for papers (SVG, PDF, PNG) to this folder."),
     ] = None,
-    watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Serve the page on this machine until Ctrl-C."),
-    ] = False,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port for --watch (0 picks a free one).")
-    ] = 0,
 ) -> None:
     """Print the verdict of a comparison and write its page, `report.html`.
 
     It also works while the comparison is running, and lists missing runs. --json prints the mean,
     interval, verdict, p-value, label-saving factor, and the counts of collapsed and diverged runs
-    for each arm and size. With two folders, it shows the common arms side by side, with paired
-    differences if seeds and data are the same.
+    for each arm and size.
 
     A folder that holds comparisons, such as runs, lists them.
 
     Example: `lupi report runs/demo --format latex --figures paper/`
     """
-    if len(folders) > 2:
-        raise LupiError(f"lupi report takes one comparison or two, got {len(folders)}")
-    if len(folders) == 2:
-        if format_ or figures or watch:
-            raise LupiError("--format, --figures and --watch are for one comparison, got two")
-        _compare(folders[0], folders[1], as_json)
-    elif watch:
-        if format_ or figures or as_json:
-            raise LupiError("--watch can't be combined with --format, --figures or --json")
-        _serve(folders[0], port)
-    else:
-        _write(folders[0], as_json, format_, figures)
-
-
-def _write(folder: Path, as_json: bool, table: str | None, figures: Path | None) -> None:
     from lupi.interface.result import Comparison
     from lupi.report.figures.static import write_figures
 
@@ -70,7 +44,7 @@ def _write(folder: Path, as_json: bool, table: str | None, figures: Path | None)
         return
     comparison = Comparison(folder)
     page = comparison.report()
-    print_verdict(comparison, as_json, table)
+    print_verdict(comparison, as_json, format_)
     print_message(f"report: {page}")
     for path in write_figures(comparison.summary, figures) if figures else ():
         print_message(f"figure: {path}")
@@ -103,28 +77,3 @@ def _list(folders: list[Path], as_json: bool) -> None:
     for row in rows:
         print_text(f"{row['folder']:{width}}  {row['verdict']} ({row['runs']})")
     print_message("one of them: lupi report FOLDER")
-
-
-def _compare(first: Path, second: Path, as_json: bool) -> None:
-    from lupi.interface.console import PlainConsole
-    from lupi.records import read_comparison
-    from lupi.report.terminal import render_pair
-    from lupi.verdict.side_by_side import side_by_side
-
-    found = side_by_side(read_comparison(first), read_comparison(second))
-    if as_json:
-        print_json(asdict(found))
-    else:
-        for part in render_pair(found):
-            PlainConsole().print(part, highlight=False)
-
-
-def _serve(folder: Path, port: int) -> None:
-    from lupi.report.page.watch import HOST, page_server
-
-    with page_server(folder, port) as server:
-        print_message(f"report: http://{HOST}:{server.server_port}/ (Ctrl-C to stop)")
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            print_message("stopped; `lupi report` without --watch writes the page to a file")

@@ -13,11 +13,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from lupi.report.figures.styles import NEUTRAL, PALETTE, SYMBOLS, Style, colour
-from lupi.report.numbers import score, unit
 from lupi.report.sentences import cell_at, families, percent
 from lupi.report.training import Curve
 from lupi.verdict.results import Summary
-from lupi.verdict.units import is_share
+from lupi.verdict.units import is_share, score, unit
 from lupi.verdict.worth import Mix, Surface
 
 GRID = "rgba(128, 128, 128, 0.25)"

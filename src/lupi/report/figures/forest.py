@@ -8,10 +8,9 @@ import plotly.graph_objects as go
 
 from lupi.report.figures.curves import GRID, add_points, new_figure
 from lupi.report.figures.styles import NEUTRAL, Style
-from lupi.report.numbers import difference, difference_interval
 from lupi.verdict.results import Difference, Summary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.units import is_share
+from lupi.verdict.units import difference, interval, is_share
 
 ROW = 22
 """Pixels of a row."""
@@ -104,9 +103,8 @@ def _ends(found: Difference, scale: float, low: float, high: float) -> tuple[flo
 
 
 def _hint(row: _Row, found: Difference, metric: str) -> str:
-    interval = difference_interval(found, metric)
-    text = f"{row.arm}, {row.label}: {difference(found.mean, metric)}, 95 % interval {interval}"
-    return html.escape(text)
+    gain, ends = difference(found.mean, metric), interval(found.interval, metric)
+    return html.escape(f"{row.arm}, {row.label}: {gain}, 95 % interval {ends}")
 
 
 def _add_margin(figure: go.Figure, summary: Summary, scale: float) -> None:

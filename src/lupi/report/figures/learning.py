@@ -10,9 +10,8 @@ import plotly.graph_objects as go
 
 from lupi.report.figures.curves import add_points, new_figure
 from lupi.report.figures.styles import NEUTRAL, Style
-from lupi.report.numbers import score, unit
 from lupi.verdict.results import ArmSummary, Cell, Summary
-from lupi.verdict.units import is_share
+from lupi.verdict.units import is_share, score, unit
 
 
 class _Points(NamedTuple):

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lupi.report.figures.styles import DRAWN_DASHES, DRAWN_STYLE, NEUTRAL, PALETTE
-from lupi.report.numbers import difference
 from lupi.verdict.planning import SeedPlan
 from lupi.verdict.roles import MEAN
+from lupi.verdict.units import difference
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis as DrawnAxis

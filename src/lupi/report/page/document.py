@@ -16,7 +16,6 @@ from lupi.files import read_json
 from lupi.records import ComparisonRecord, RunRecord
 from lupi.report.figures.curves import run_figures
 from lupi.report.figures.styles import arm_styles
-from lupi.report.numbers import score, unit
 from lupi.report.outcome import outcome
 from lupi.report.page.drawings import (
     draw_forest,
@@ -42,7 +41,7 @@ from lupi.report.training import Row, run_logs
 from lupi.text_samples import read_text_samples
 from lupi.verdict.results import Summary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.units import is_share
+from lupi.verdict.units import is_share, score, unit
 from lupi.verdict.worth import Surface, find_surface
 
 GLYPHS = {
@@ -81,13 +80,8 @@ def render(
     record: ComparisonRecord,
     summary: Summary,
     command: str | None = None,
-    state: str | None = None,
 ) -> str:
-    """Return the page as HTML.
-
-    With `state`, an identifier of the files on disk, the page polls its server for the current
-    state and reloads when it changes.
-    """
+    """Return the page as HTML."""
     warnings = list(summary.warnings)
     rows_of_runs = _read_rows(record, warnings)
     rows_of: dict[tuple[str, int], list[list[Row]]] = {}
@@ -153,7 +147,6 @@ def render(
         command=command,
         version=__version__,
         plotly=packed(get_plotlyjs()),
-        state=state,
     )
 
 

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 
 from lupi.records import ComparisonRecord
-from lupi.report.numbers import (
+from lupi.verdict.results import LOOKS, ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
+from lupi.verdict.roles import is_candidate
+from lupi.verdict.units import (
     difference,
-    difference_interval,
+    interval,
     p_value,
     saving,
     saving_interval,
     score,
     unit,
 )
-from lupi.verdict.results import LOOKS, ArmSummary, Cell, Difference, LabelSaving, Summary, Verdict
-from lupi.verdict.roles import is_candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,4 +157,4 @@ def _saving_order(found: LabelSaving | None) -> float | None:
 
 
 def _ends(found: Difference | None, metric: str) -> str:
-    return "" if found is None else difference_interval(found, metric)
+    return "" if found is None else interval(found.interval, metric)

@@ -14,9 +14,9 @@ from lupi.analysis.relations import Estimate
 from lupi.files import write_json, write_text, write_whole
 from lupi.report.figures.line_chart import Axis, Line, line_chart
 from lupi.report.figures.styles import PALETTE
-from lupi.report.numbers import NOTHING, plain
 from lupi.report.samples import Pixels, coloured, data_uri, make_album, png, shade_texts
 from lupi.report.sheets.sheet import Image, Section, render_sheet
+from lupi.verdict.units import NOTHING, plain
 
 MOST_ROWS = 150
 """Maximum number of rows of each group in a heat map."""
