@@ -123,13 +123,23 @@ def test_published_scores_stand_beside_ours_as_quoted(demo: Path) -> None:
     (demo / "comparison.json").write_text(json.dumps(document))
     page = read(write_report(demo))
     assert "A table, one crop. These scores were not measured here and are not judged." in page.text
-    assert re.findall(r'"published">([\d.]+)<', (demo / "report.html").read_text()) == [
+    assert re.findall(
+        r'"published" data-value="[\d.]+">([\d.]+)<', (demo / "report.html").read_text()
+    ) == [
         "37.9",
         "42.3",
     ]
     document["settings"]["paper"] = {"scores": "torn"}
     (demo / "comparison.json").write_text(json.dumps(document))
     assert "not judged" not in read(write_report(demo)).text
+
+
+def test_the_table_has_no_row_for_an_arm_that_was_not_planned_at_a_size(demo: Path) -> None:
+    document = json.loads((demo / "comparison.json").read_text())
+    before = write_report(demo).read_text().count("<tr data-row>")
+    document["runs"] = [r for r in document["runs"] if (r["arm"], r["size"]) != ("oracle", 300)]
+    (demo / "comparison.json").write_text(json.dumps(document))
+    assert (before, write_report(demo).read_text().count("<tr data-row>")) == (18, 17)
 
 
 def test_every_run_can_be_looked_at(demo: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lupi.verdict.worth import Point, Surface, fit_surface
+from lupi.worth import Point, Surface, fit_surface
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "worth.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from lupi.verdict.summary import summarise
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lupi.verdict.worth import Surface
+    from lupi.worth import Surface
 
 WIDTH = 80
 
@@ -137,7 +137,7 @@ class Comparison:
         Args:
             arm: Name of the arm in the settings; only needed if several have `xstar_fracs`.
         """
-        from lupi.verdict.worth import find_surface
+        from lupi.worth import find_surface
 
         return find_surface(self.record, arm)
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lupi.report.sentences import cell_at
 from lupi.verdict.results import Difference, Summary
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.units import difference, interval, score
@@ -30,7 +29,7 @@ def subgroup_rows(summary: Summary, size: int) -> Iterator[SubgroupRow]:
     """Yield a row for each arm that trains with x* and each subgroup, at one size."""
     for name in (arm.name for arm in summary.arms if is_candidate(arm)):
         for group in summary.subgroups:
-            arms = {arm.name: cell_at(arm, size) for arm in group.arms}
+            arms = {arm.name: arm.at(size) for arm in group.arms}
             cell, plain = arms[name], arms[summary.reference]
             over = {found.other: found for found in cell.differences}
             closest = min(over.values(), key=lambda found: found.mean, default=None)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lupi.records import ComparisonRecord, RunRecord
+from lupi.verdict.scores import number_at
 from lupi.verdict.units import score, unit
 
 Row = dict[str, Any]
@@ -24,16 +25,6 @@ class Curve:
     def moves(self) -> bool:
         """Whether the number changes from one epoch to another."""
         return min(self.means) < max(self.means)
-
-
-def number_at(row: Row, *keys: str) -> float | None:
-    """Follow keys into a row; None if there is no finite number."""
-    value: Any = row
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 def mean_curve(runs: Sequence[Sequence[Row]], *keys: str) -> Curve | None:

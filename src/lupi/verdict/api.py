@@ -180,10 +180,10 @@ def _check(methods: Sequence[str], controls: Mapping[str, Sequence[str]], names:
 def _looks(given: int | Sequence[int] | Looks | None, n_seeds: int) -> Looks:
     if isinstance(given, Looks):
         return given
-    if isinstance(given, int):
-        given = [given]
-    counts = (max(n_seeds, 1),) if given is None else tuple(given)
-    is_counts = all(isinstance(n, int) and n > 0 for n in counts)
+    if given is None:
+        return Looks((max(n_seeds, 1),))
+    counts = tuple(given) if isinstance(given, Sequence) else (given,)
+    is_counts = all(type(n) is int and n > 0 for n in counts)
     if not counts or not is_counts or any(a >= b for a, b in pairwise(counts)):
         raise LupiError(f"looks: expected increasing numbers of seeds, got {list(counts)}")
     return Looks(counts)

@@ -45,6 +45,11 @@ def read_columns(
     if found["arm"] is None and all(arm in table for arm in arms) and found["seed"] is not None:
         table, found = _from_wide(table, arms, found["seed"], found["size"])
     missing = [role for role in REQUIRED if found[role] is None]
+    if missing and all(arm in table for arm in arms):
+        raise LupiError(
+            "scores: no column 'seed'; runs are paired by it, so add it to your wide table (such as "
+            "`seed=range(8)` if row i of every arm is seed i)"
+        )
     if missing:
         raise LupiError(
             f"scores: no column {missing[0]!r}; judge takes the columns arm, seed, score and, "
@@ -66,6 +71,8 @@ def _table(scores: Any) -> Columns:
     """Return any table as lists."""
     if hasattr(scores, "collect"):  # a lazy frame of polars
         scores = scores.collect()
+    if hasattr(scores, "reset_index") and any(name is not None for name in scores.index.names):
+        scores = scores.reset_index()  # such as the seeds of a pivot table
     if isinstance(scores, Sequence) and all(isinstance(row, Mapping) for row in scores):
         names = list(dict.fromkeys(name for row in scores for name in row))
         return {name: [row.get(name) for row in scores] for name in names}
@@ -74,8 +81,8 @@ def _table(scores: Any) -> Columns:
         return {str(name): [_plain(value) for value in scores[name]] for name in names}
     except (TypeError, KeyError, IndexError):
         raise LupiError(
-            f"scores: can't read a {type(scores).__name__}; expected a data frame, a mapping of "
-            "columns or a list of rows"
+            f"scores: can't read a {type(scores).__name__}; expected a data frame (read a file with "
+            "pandas.read_csv first), a mapping of columns or a list of rows"
         ) from None
 
 

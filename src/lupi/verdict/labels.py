@@ -98,8 +98,8 @@ def saving_over(
     curve = np.stack([scores.gains(other, n, seeds) for n in sizes], axis=1)  # (seed, size)
     gains = scores.gains(arm, size, seeds)
     saving = label_saving(other, sizes, curve, gains, size, share, correlation)
-    interval = next((d.interval for d in answer.differences if d.other == other), None)
-    return saving if interval is None else _agreeing(saving, interval)
+    found = answer.against(other)
+    return saving if found is None else _agreeing(saving, found.interval)
 
 
 def _agreeing(saving: LabelSaving, interval: tuple[float | None, float | None]) -> LabelSaving:

@@ -133,7 +133,11 @@ class Answer:
     @property
     def deciding(self) -> Difference | None:
         """The difference from the deciding control."""
-        return next((d for d in self.differences if d.other == self.deciding_control), None)
+        return self.against(self.deciding_control)
+
+    def against(self, other: str | None) -> Difference | None:
+        """Return the difference from another arm, if there is one."""
+        return next((found for found in self.differences if found.other == other), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +174,10 @@ class ArmSummary(Arm):
     cells: tuple[Cell, ...] = ()
     overall: Cell | None = None
     """The mean over all sizes; None for one size, and for arms that can't show that x* helps."""
+
+    def at(self, size: int) -> Cell:
+        """Return the arm at one of the sizes."""
+        return next(cell for cell in self.cells if cell.size == size)
 
 
 @dataclass(frozen=True, slots=True)

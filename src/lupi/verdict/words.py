@@ -164,8 +164,9 @@ class _Numbers:
         own, other = self.scores(self.reference)
         if own != other:
             return f"{verb} {name} from {other} to {own}"
-        gain = next(d.mean for d in self.cell.differences if d.other == self.reference)
-        return f"{verb} {name} by {difference(abs(gain), self.metric.name)[1:]}, to {own}"
+        gain = self.cell.against(self.reference)
+        assert gain is not None  # a claim was made about it
+        return f"{verb} {name} by {difference(abs(gain.mean), self.metric.name)[1:]}, to {own}"
 
     def contest(self) -> str:
         """Return `ours reaches 79.9 %, noise 75.0 %`, for the deciding control."""

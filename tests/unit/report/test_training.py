@@ -1,4 +1,4 @@
-from lupi.report.training import Row, mean_curve, number_at, sites_with_variance
+from lupi.report.training import Row, mean_curve, sites_with_variance
 
 
 def test_mean_over_the_runs_that_got_there() -> None:
@@ -18,7 +18,6 @@ def test_rows_without_a_finite_number_are_left_out() -> None:
         {"val": {"accuracy": 0.5}},
     ]
     assert mean_curve([rows], "val", "accuracy") is None
-    assert number_at({"a": {"b": 2}}, "a", "b") == 2.0
 
 
 def test_sites_keep_their_order() -> None:

@@ -1,12 +1,15 @@
 import io
+import re
 from dataclasses import replace
 
 from rich.console import Console
 from summaries import arm, cell, summary
 
-from lupi.report.sentences import tuning_lines, tuning_rows
+from lupi.report.sentences import settings_text, tuning_lines
+from lupi.report.sheets.sheet import templates
 from lupi.report.terminal import summary_table
 from lupi.verdict.results import Summary, Trial, Tuning
+from lupi.verdict.units import score
 
 CANDIDATES = (
     Trial("no-xstar", 0, {}, 2, 2, 0.44, True),
@@ -38,10 +41,15 @@ def test_the_choice_stands_beside_what_else_was_tried() -> None:
 
 
 def test_the_page_has_a_row_for_each_candidate() -> None:
-    found = tuning_rows(tuned(Tuning(None, 150, 2, (), CANDIDATES)))
-    assert [row.score for row in found] == ["44.0", "41.0", "40.0", "50.0", "58.8"]
-    assert [row.chosen for row in found] == [True, False, False, False, True]
-    assert found[1].settings == "network.dropout 0.31"
+    template = templates().get_template("tuning.html.j2")
+    judged = tuned(Tuning(None, 150, 2, (), CANDIDATES))
+    functions = {"settings_text": settings_text, "score": score}
+    page = template.render(tuning=judged.tuning, summary=judged, tuning_title="", **functions)
+    row = r'<td class="word">(.*?)</td><td>(.*?)</td>.*?>(<strong>chosen</strong>)?</td>'
+    rows = re.findall(row, page)
+    assert [shown for _, shown, _ in rows] == ["44.0", "41.0", "40.0", "50.0", "58.8"]
+    assert [bool(chosen) for _, _, chosen in rows] == [True, False, False, False, True]
+    assert rows[1][0] == "network.dropout 0.31"
 
 
 def test_trials_under_way_are_counted() -> None:
@@ -54,4 +62,3 @@ def test_trials_under_way_are_counted() -> None:
 def test_a_sentence_or_nothing() -> None:
     assert "How the settings were chosen: by hand" in text(tuned(Tuning("by hand")))
     assert list(tuning_lines(tuned(None))) == []
-    assert tuning_rows(tuned(Tuning("by hand"))) == []

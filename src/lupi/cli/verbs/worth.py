@@ -41,7 +41,7 @@ def worth(
     Example: `lupi worth runs/reviews --label-cost 1 --xstar-cost 0.5 --budget 300`
     """
     from lupi.interface.result import Comparison
-    from lupi.report.sentences import mix_sentences, point_rows, worth_sentences
+    from lupi.report.worth import mix_sentences, point_rows, worth_sentences
 
     if budget is None and (label_cost, xstar_cost) != (1.0, 1.0):
         raise LupiError("--label-cost and --xstar-cost need a --budget")

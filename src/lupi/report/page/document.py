@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 from plotly.offline import get_plotlyjs
 
 from lupi import __version__
@@ -26,23 +25,32 @@ from lupi.report.page.drawings import (
     draw_worth,
 )
 from lupi.report.page.provenance import environments, settings_yaml
-from lupi.report.page.table import all_scores, read_published, rows
 from lupi.report.samples import Album, ShadedSite, read_album, read_looks, shade_texts
 from lupi.report.sentences import (
     additional_labels,
     partial_sentences,
-    tuning_rows,
+    settings_text,
     tuning_title,
-    worth_sentences,
 )
+from lupi.report.sheets.sheet import templates
 from lupi.report.subgroups import NOTE, subgroup_rows
 from lupi.report.terminal import pointing_text
 from lupi.report.training import Row, run_logs
+from lupi.report.worth import worth_sentences
 from lupi.text_samples import read_text_samples
-from lupi.verdict.results import Summary
+from lupi.verdict.results import LOOKS, LabelSaving, Summary
 from lupi.verdict.roles import is_candidate
-from lupi.verdict.units import is_share, score, unit
-from lupi.verdict.worth import Surface, find_surface
+from lupi.verdict.units import (
+    difference,
+    interval,
+    is_share,
+    p_value,
+    saving,
+    saving_interval,
+    score,
+    unit,
+)
+from lupi.worth import Surface, find_surface
 
 GLYPHS = {
     "circle": "●",
@@ -94,9 +102,8 @@ def render(
     variance = [figure for figure in drawn if figure.moves]
     gallery = _gallery(record, summary, warnings)
     looks = read_looks(record, summary, warnings, _class_names(record))
-    published = read_published(record)
     surface = _surface(record)
-    template = _templates().get_template("report.html.j2")
+    template = templates().get_template("report.html.j2")
     return template.render(
         summary=summary,
         outcome=outcome(summary),
@@ -117,11 +124,20 @@ def render(
         partial=list(partial_sentences(summary)),
         worth=None if surface is None else list(worth_sentences(surface)),
         worth_figure=draw_worth(surface) if surface is not None and surface.fits else None,
-        table=rows(summary, published),
+        score=score,
+        difference=difference,
+        interval=interval,
+        p_value=p_value,
+        saving=saving,
+        saving_interval=saving_interval,
+        saving_rank=_saving_rank,
+        ranks={verdict: -i for i, verdict in enumerate(LOOKS)},
+        heading=unit,
+        settings_text=settings_text,
         subgroups={size: list(subgroup_rows(summary, size)) for size in summary.sizes},
         subgroup_note=NOTE,
-        all_scores=all_scores(summary),
-        published=published,
+        other_scores=_other_scores(summary),
+        published=read_published(record),
         variance=variance,
         noise_is_fixed=bool(drawn) and not variance,
         variance_arms={arm for figure in variance for arm in figure.arms},
@@ -140,7 +156,6 @@ def render(
             )
         ),
         tuning=summary.tuning,
-        tuning_rows=tuning_rows(summary),
         tuning_title=tuning_title(summary),
         settings=settings_yaml(record),
         environment=environment,
@@ -148,6 +163,46 @@ def render(
         version=__version__,
         plotly=packed(get_plotlyjs()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedScores:
+    """Scores of a publication. They are shown but never judged."""
+
+    source: str
+    scores: dict[tuple[str, int], float]
+    """By arm and size."""
+
+
+def read_published(record: ComparisonRecord) -> PublishedScores | None:
+    """Return the scores under `paper` in the settings; None if missing or invalid."""
+    paper = record.settings.get("paper")
+    try:
+        scores = {
+            (arm, int(size)): float(score)
+            for arm, by_size in paper["scores"].items()  # type: ignore[index]
+            for size, score in by_size.items()
+        }
+        return PublishedScores(str(paper["source"]), scores)  # type: ignore[index]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _saving_rank(found: LabelSaving | None) -> float | str:
+    """Return a sort key: factors beyond the measured sizes come first, those below last."""
+    if found is None or found.reach == "unknown":
+        return ""
+    return {"beyond range": 1e9, "below range": 0.0}.get(found.reach, found.factor or 0.0)
+
+
+def _other_scores(summary: Summary) -> dict[int, list[str]]:
+    """Return the names of all scores by size, that of the verdict first, if there are others."""
+    found = {}
+    for size in summary.sizes:
+        names = {name for arm in summary.arms for name in arm.at(size).recorded} - {summary.metric}
+        if names:
+            found[size] = [summary.metric, *sorted(names)]
+    return found
 
 
 def _surface(record: ComparisonRecord) -> Surface | None:
@@ -161,16 +216,6 @@ def _surface(record: ComparisonRecord) -> Surface | None:
 def packed(text: str) -> str:
     """Compress a text to a quarter of its size; the page decompresses it in the browser."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
-def _templates() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("lupi.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def _read_rows(record: ComparisonRecord, warnings: list[str]) -> list[list[Row]]:

@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 import plotly.graph_objects as go
 from markupsafe import Markup
 
-from lupi.report.figures.curves import epoch_curves, fraction_curves, variance_curves, worth_plot
+from lupi.report.figures.curves import epoch_curves, fraction_curves, variance_curves
 from lupi.report.figures.forest import forest_height, forest_plot
 from lupi.report.figures.learning import dots_height, learning_curves, score_dots
 from lupi.report.figures.styles import Style
-from lupi.report.sentences import cell_at, families
+from lupi.report.sentences import families
 from lupi.report.training import Row, mean_curve, sites_with_variance
+from lupi.report.worth import worth_plot
 from lupi.verdict.results import Summary
-from lupi.verdict.worth import Surface
+from lupi.worth import Surface
 
 RowsOf = Mapping[tuple[str, int], Sequence[Sequence[Row]]]
 """The rows of metrics.jsonl of every seed, by arm and size."""
@@ -66,7 +67,7 @@ def draw_fractions(summary: Summary) -> Iterator[Drawing]:
         return
     named = [arm for arms in families(summary).values() for arm in arms]
     for size in summary.sizes:
-        if all(cell_at(arm, size).mean is None for arm in named):
+        if all(arm.at(size).mean is None for arm in named):
             continue  # an additional size of other arms
         label = f"Test {summary.metric} by fraction of rows with x*, n = {size}"
         figure = fraction_curves(summary, size)

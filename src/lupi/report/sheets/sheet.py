@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jinja2
-from markupsafe import Markup
 
 from lupi import __version__
 from lupi.report.samples import ShadedSite
@@ -38,16 +37,18 @@ class Section:
     """The rows of a table with header `head`."""
 
 
-def render_sheet(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
-    """Return a page: the lead in a box, then the sections."""
-    environment = jinja2.Environment(
+def templates() -> jinja2.Environment:
+    """Return the templates of pages, which escape what they show."""
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("lupi.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["drawing"] = Markup
-    return environment.get_template("sheet.html.j2").render(
-        title=title, lead=lead, sections=sections, version=__version__
-    )
+
+
+def render_sheet(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
+    """Return a page: the lead in a box, then the sections."""
+    template = templates().get_template("sheet.html.j2")
+    return template.render(title=title, lead=lead, sections=sections, version=__version__)

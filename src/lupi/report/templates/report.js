@@ -24,23 +24,23 @@ for (const button of document.querySelectorAll("[data-arm]")) button.addEventLis
 
 // The table: each size is sorted by itself; numbers from large to small first, names from a to z.
 for (const body of document.querySelectorAll("tbody")) [...body.rows].forEach((row, i) => { row.dataset.place = i; });
-function value(row, key) {
-  return key === "arm" ? row.cells[0].textContent : JSON.parse(row.dataset.order)[key];
+function value(cell) {
+  return "value" in cell.dataset ? (cell.dataset.value && Number(cell.dataset.value)) : cell.textContent;
 }
-function inOrder(a, b, key, sign) {
-  const [x, y] = [value(a, key), value(b, key)];
-  if (x === null || y === null) return (x === null) - (y === null);
-  return sign * (key === "arm" ? x.localeCompare(y) : y - x);
+function inOrder(a, b, column, sign) {
+  const [x, y] = [value(a.cells[column]), value(b.cells[column])];
+  if (x === "" || y === "") return (x === "") - (y === "");
+  return sign * (typeof x === "string" ? x.localeCompare(y) : x - y);
 }
 for (const button of document.querySelectorAll("[data-sort]")) button.addEventListener("click", () => {
-  const head = button.parentElement, key = button.dataset.sort, before = head.getAttribute("aria-sort");
-  const firstWay = key === "arm" ? "ascending" : "descending", secondWay = key === "arm" ? "descending" : "ascending";
-  const now = before === firstWay ? secondWay : before === secondWay ? null : firstWay;
+  const head = button.parentElement, column = head.cellIndex, before = head.getAttribute("aria-sort");
+  const ways = column ? ["descending", "ascending", null] : ["ascending", "descending", null];
+  const now = ways[(ways.indexOf(before) + 1) % 3];
   for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
   if (now) head.setAttribute("aria-sort", now);
   for (const body of head.closest("table").tBodies) {
-    const rows = [...body.querySelectorAll("tr[data-order]")];
-    rows.sort((a, b) => now ? inOrder(a, b, key, now === firstWay ? 1 : -1) : a.dataset.place - b.dataset.place);
+    const rows = [...body.querySelectorAll("tr[data-row]")];
+    rows.sort((a, b) => now ? inOrder(a, b, column, now === "ascending" ? 1 : -1) : a.dataset.place - b.dataset.place);
     body.append(...rows);
   }
 });

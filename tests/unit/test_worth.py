@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lupi.errors import LupiError
-from lupi.verdict.worth import Point, Surface, fit_surface
+from lupi.worth import Point, Surface, fit_surface
 
 LIMIT, SCALE, POWER, RATE, SHARE = 0.95, 0.25, 0.5, 2.0, 0.5
 
