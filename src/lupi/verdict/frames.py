@@ -47,8 +47,8 @@ def read_columns(
     missing = [role for role in REQUIRED if found[role] is None]
     if missing and all(arm in table for arm in arms):
         raise LupiError(
-            "scores: no column 'seed'; runs are paired by it, so add it to your wide table (such as "
-            "`seed=range(8)` if row i of every arm is seed i)"
+            "scores: no column 'seed', by which runs are paired; add it to the wide table, such as "
+            "seed = 0, 1, 2, … if row i of every arm is seed i"
         )
     if missing:
         raise LupiError(
@@ -81,8 +81,8 @@ def _table(scores: Any) -> Columns:
         return {str(name): [_plain(value) for value in scores[name]] for name in names}
     except (TypeError, KeyError, IndexError):
         raise LupiError(
-            f"scores: can't read a {type(scores).__name__}; expected a data frame (read a file with "
-            "pandas.read_csv first), a mapping of columns or a list of rows"
+            f"scores: can't read a {type(scores).__name__}; expected a data frame (of a file: "
+            "pandas.read_csv), a mapping of columns or a list of rows"
         ) from None
 
 

@@ -86,6 +86,8 @@ def test_rows_and_frames() -> None:
     frame.loc[0, "score"] = pd.NA
     judgement = judge(frame)
     assert judgement.arms[0].cells[0].n_missing == 1
+    pivot = pd.DataFrame(table).pivot(index="seed", columns="arm", values="score")
+    assert judge(pivot).verdicts == {("ours", 0): "helps"}
 
 
 @pytest.mark.parametrize("is_lazy", [False, True])
@@ -181,5 +183,9 @@ def test_what_can_not_be_read_is_named() -> None:
     for wrong in (3, [1, 2], "abc"):
         with pytest.raises(LupiError, match="scores: "):
             judge(wrong)
+    with pytest.raises(
+        LupiError, match="no column 'seed', by which runs are paired; add it to the wide"
+    ):
+        judge({name: values for name, values in wide().items() if name != "seed"})
     with pytest.raises(LupiError, match="a score is a number; got 'good'"):
         judge({**long(), "score": ["good"] * 16})

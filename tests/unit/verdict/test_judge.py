@@ -226,6 +226,7 @@ def test_a_missing_score_is_a_missing_run() -> None:
         ({"controls": []}, "ours has none; give at least the plain reference"),
         ({"controls": ["plain", "ours"]}, "ours can't be a control of itself"),
         ({"looks": [8, 6]}, "looks: expected increasing numbers of seeds"),
+        ({"looks": True}, r"looks: expected increasing numbers of seeds, got \[True\]"),
         (
             {"method": ["ours", "noise"], "controls": {"ours": ["plain"], "noise": ["ours"]}},
             "the first control is the reference, the same for all methods",
