@@ -15,7 +15,7 @@ from rich.console import Console
 from lupi.records import Arm, read_comparison
 from lupi.report.outcome import outcome
 from lupi.report.tables import FORMATS
-from lupi.report.terminal import summary_table
+from lupi.report.terminal import SummaryTable
 from lupi.verdict.results import Summary
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.summary import summarise
@@ -71,7 +71,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Summary]:
 def test_terminal_text(case: tuple[str, Summary]) -> None:
     name, summary = case
     stream = io.StringIO()
-    Console(file=stream, width=80).print(summary_table(summary))
+    Console(file=stream, width=80).print(SummaryTable(summary))
     check(HERE / f"{name}.txt", stream.getvalue())
 
 

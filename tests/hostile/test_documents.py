@@ -23,7 +23,7 @@ from lupi.comparison.settings import ComparisonSettings
 from lupi.errors import LupiError
 from lupi.records import STUDENT, read_comparison
 from lupi.report.page.document import render
-from lupi.report.terminal import summary_table
+from lupi.report.terminal import SummaryTable
 from lupi.settings import override, read_yaml
 from lupi.ship.export import export
 from lupi.ship.inputs import read_inputs
@@ -96,7 +96,7 @@ def report(folder: Path, page: bool) -> None:
     record = read_comparison(folder)
     summary = summarise(record)
     json.dumps(summary.to_dict(), allow_nan=False)
-    summary_table(summary)
+    SummaryTable(summary)
     if page:
         render(record, summary).encode("utf-8", "replace")
     with suppress(LupiError):

@@ -104,11 +104,11 @@ def print_text(text: str, end: str = "\n") -> None:
 def print_verdict(comparison: "Comparison", as_json: bool, table: str | None = None) -> None:
     """Print the verdict of a comparison: as text, as JSON or as a table."""
     from lupi.report.tables import FORMATS
-    from lupi.report.terminal import summary_table
+    from lupi.report.terminal import SummaryTable
 
     if as_json:
         print_json(comparison.to_dict())
     elif table:
         print_text(FORMATS[table](comparison.summary), end="")
     else:
-        PlainConsole().print(summary_table(comparison.summary))
+        PlainConsole().print(SummaryTable(comparison.summary))

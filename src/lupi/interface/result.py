@@ -209,11 +209,11 @@ class Comparison:
     def __str__(self) -> str:
         """Return what `lupi compare` prints."""
         from lupi.interface.console import PlainConsole
-        from lupi.report.terminal import summary_table
+        from lupi.report.terminal import SummaryTable
 
         text = io.StringIO()
         console = PlainConsole(file=text, width=WIDTH, color_system=None, force_jupyter=False)
-        console.print(summary_table(self.summary))
+        console.print(SummaryTable(self.summary))
         return text.getvalue()
 
     def _repr_html_(self) -> str:

@@ -1,10 +1,9 @@
 """The overall state of a comparison, shown at the top of the page."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from lupi.verdict.results import LOOKS, Look, Summary, Verdict, XstarVerdict
+from lupi.verdict.results import LOOKS, Look, Summary, XstarVerdict
 from lupi.verdict.roles import is_candidate
 from lupi.verdict.words import MOST_INFORMATIVE_FIRST
 
@@ -32,7 +31,9 @@ def outcome(summary: Summary) -> Outcome:
     candidates = [arm for arm in summary.arms if is_candidate(arm)]
     words = {cell.verdict for arm in candidates for cell in arm.cells}
     words |= {arm.overall.verdict for arm in candidates if arm.overall is not None}
-    state = _condense(words)
+    state: State = next((w for w in MOST_INFORMATIVE_FIRST if w in words), "nothing to judge")
+    if {"helps", "hurts"} <= words:
+        state = "mixed"
     label = STATES[state].label
     if summary.statement.is_confirmed is not None:
         label += f", {'' if summary.statement.is_confirmed else 'not '}confirmed"
@@ -41,13 +42,3 @@ def outcome(summary: Summary) -> Outcome:
         runs = f"{summary.n_finished} of {summary.n_planned} runs"
         state, label = "incomplete", f"Incomplete ({runs}){so_far}"
     return Outcome(state, label, STATES[state].sign)
-
-
-def _condense(words: Collection[Verdict]) -> State:
-    """Return the verdict of the headline, or `mixed` if x* both helps and hurts."""
-    if "helps" in words and "hurts" in words:
-        return "mixed"
-    for word in MOST_INFORMATIVE_FIRST:
-        if word in words:
-            return word
-    return "nothing to judge"

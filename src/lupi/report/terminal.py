@@ -24,11 +24,6 @@ from lupi.verdict.words import at_sizes
 WIDEST_NAME = 28
 
 
-def summary_table(summary: Summary) -> "SummaryTable":
-    """Return a printable summary of a comparison."""
-    return SummaryTable(summary)
-
-
 @dataclass(frozen=True, slots=True)
 class SummaryTable:
     """Headline, scores, label saving, warnings.

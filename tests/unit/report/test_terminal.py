@@ -4,13 +4,13 @@ import re
 from rich.console import Console
 from summaries import arm, cell, summary
 
-from lupi.report.terminal import summary_table
+from lupi.report.terminal import SummaryTable
 from lupi.verdict.results import LabelSaving, Summary
 
 
 def text(judged: Summary, width: int = 80) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=width).print(summary_table(judged))
+    Console(file=stream, width=width).print(SummaryTable(judged))
     return stream.getvalue()
 
 

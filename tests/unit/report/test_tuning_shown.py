@@ -7,7 +7,7 @@ from summaries import arm, cell, summary
 
 from lupi.report.sentences import settings_text, tuning_lines
 from lupi.report.sheets.sheet import templates
-from lupi.report.terminal import summary_table
+from lupi.report.terminal import SummaryTable
 from lupi.verdict.results import Summary, Trial, Tuning
 from lupi.verdict.units import score
 
@@ -26,7 +26,7 @@ def tuned(tuning: Tuning | None) -> Summary:
 
 def text(judged: Summary) -> str:
     stream = io.StringIO()
-    Console(file=stream, width=80).print(summary_table(judged))
+    Console(file=stream, width=80).print(SummaryTable(judged))
     return stream.getvalue()
 
 
