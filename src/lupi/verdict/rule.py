@@ -149,13 +149,15 @@ def judge_family(
     questions: Sequence[Question], looks: Reached, order: Sequence[int] = ()
 ) -> list[Answer]:
     """Answer a family of questions with one test, those in `order` first and one by one."""
+    n_seen = looks[-1][0]
     pairs = [
         (i, name)
         for i, question in enumerate(questions)
         for name in (question.controls if i in order else question.differences)
+        if n_seen
     ]
-    nothing = np.full(looks[-1][0], np.nan)  # an absent control stops a planned order
-    rows = [questions[i].differences.get(name, nothing)[: looks[-1][0]] for i, name in pairs]
+    nothing = np.full(n_seen, np.nan)  # an absent control stops a planned order
+    rows = [questions[i].differences.get(name, nothing)[:n_seen] for i, name in pairs]
     tested = []
     if pairs:
         of_pairs = [i for i, _ in pairs]

@@ -163,6 +163,14 @@ def test_a_clean_comparison_has_no_warnings() -> None:
     assert summarise(comparison(results)).warnings == ()
 
 
+def test_planned_questions_before_the_first_run_have_no_answer() -> None:
+    nothing: list[float | None] = [None] * 8
+    record = comparison({arm: {75: nothing, 150: nothing} for arm in three_arms(0, 0, 0)})
+    settings = {**record.settings, "questions": ["het-dropout@75", "het-dropout@mean"]}
+    summary = summarise(replace(record, settings=settings))
+    assert {c.verdict for c in summary.arms[2].cells} == {"not compared"}
+
+
 def test_a_control_is_expected_to_collapse() -> None:
     shuffled = [result(score, collapsed=True) for score in around(0.5)]
     results = three_arms(0.5, 0.52, 0.6) | {"het-dropout/shuffled": {75: shuffled}}
