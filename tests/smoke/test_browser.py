@@ -38,7 +38,7 @@ const all = selector => [...document.querySelectorAll(selector)];
 const rows = () => [...document.querySelector("tbody").rows].slice(1);
 const names = () => rows().map(row => row.cells[0].textContent.replace("\u200b", ""));
 const drawn = node => node.querySelectorAll(".scatterlayer .trace path").length;
-const head = document.querySelector("[data-sort=mean]"), sorted = [];
+const head = all("[data-sort]")[1], sorted = [];  // the mean
 const note = () => sorted.push([head.parentElement.getAttribute("aria-sort"), names()]);
 function use() {
   note();
